@@ -1,0 +1,10 @@
+//! An image build toolkit for Windows containers: a recipe and a host build become a plan, a plan
+//! becomes an image, with or without a Windows machine.
+//!
+//! Dependencies point one way: `cli` uses everything, `windows` uses nothing of the project.
+
+pub mod cli;
+pub mod layer;
+pub mod oci;
+pub mod progress;
+pub mod windows;

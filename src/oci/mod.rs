@@ -1,0 +1,1 @@
+//! Images as values and the places they live in.
