@@ -2,4 +2,8 @@
 //!
 //! Nothing here imports another module of the project.
 
+pub mod compat;
+pub mod release;
+pub mod table;
+pub mod update;
 pub mod version;
