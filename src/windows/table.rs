@@ -1,0 +1,74 @@
+//! The tab-separated tables that the other modules embed, and the errors their rows can have.
+
+use std::str::FromStr;
+
+/// A row that is not what its table promises.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}")]
+pub struct TableError {
+    /// Counted from 1, comments included.
+    pub line: usize,
+    /// What is wrong with it.
+    pub problem: String,
+}
+
+/// The fields of one row, taken from left to right.
+pub(super) struct Row<'a> {
+    line: usize,
+    fields: std::str::Split<'a, char>,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn error(&self, problem: impl Into<String>) -> TableError {
+        TableError {
+            line: self.line,
+            problem: problem.into(),
+        }
+    }
+
+    pub(super) fn text(&mut self, name: &str) -> Result<&'a str, TableError> {
+        match self.fields.next() {
+            Some(field) => Ok(field),
+            None => Err(self.error(format!("there is no {name}"))),
+        }
+    }
+
+    pub(super) fn value<T: FromStr>(&mut self, name: &str) -> Result<T, TableError> {
+        let text = self.text(name)?;
+        text.parse()
+            .map_err(|_| self.error(format!("{text:?} is no {name}")))
+    }
+
+    /// A field in which `-` or nothing stands for "none".
+    pub(super) fn optional<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, TableError> {
+        let text = self.text(name)?;
+        if text.is_empty() || text == "-" {
+            return Ok(None);
+        }
+        text.parse()
+            .map(Some)
+            .map_err(|_| self.error(format!("{text:?} is no {name}")))
+    }
+}
+
+/// Reads every row that is neither empty nor a comment, each with `read`; left-over fields are an error.
+pub(super) fn read_rows<'a, T>(
+    text: &'a str,
+    read: impl Fn(&mut Row<'a>) -> Result<T, TableError>,
+) -> Result<Vec<T>, TableError> {
+    text.lines()
+        .enumerate()
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        .map(|(index, line)| {
+            let mut row = Row {
+                line: index + 1,
+                fields: line.split('\t'),
+            };
+            let value = read(&mut row)?;
+            match row.fields.next() {
+                None => Ok(value),
+                Some(extra) => Err(row.error(format!("{extra:?} is one field too many"))),
+            }
+        })
+        .collect()
+}

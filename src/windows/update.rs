@@ -1,0 +1,296 @@
+//! Cumulative updates: which KB brings a host to which build and revision, and when.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::LazyLock;
+
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::table::{TableError, read_rows};
+use super::version::WindowsVersion;
+
+/// The number of a Knowledge Base article, as in `KB4549949`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kb(u32);
+
+/// A text that is no KB number.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no KB number: expected KB4549949 or 4549949")]
+pub struct ParseKbError(String);
+
+impl FromStr for Kb {
+    type Err = ParseKbError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.trim();
+        let digits = match trimmed.split_at_checked(2) {
+            Some((letters, digits)) if letters.eq_ignore_ascii_case("kb") => digits,
+            _ => trimmed,
+        };
+        let plausible =
+            (6..=8).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+        plausible
+            .then(|| digits.parse().ok().map(Self))
+            .flatten()
+            .ok_or_else(|| ParseKbError(trimmed.to_owned()))
+    }
+}
+
+impl fmt::Display for Kb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KB{}", self.0)
+    }
+}
+
+impl Serialize for Kb {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// When and why an update was published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum UpdateKind {
+    /// In the regular rhythm; the letter is the week of the month (`B` is Patch Tuesday).
+    Week(char),
+    /// Out of band.
+    OutOfBand,
+    /// Applied to running processes, without a restart, on hosts enrolled for it.
+    Hotpatch,
+    /// Optional, ahead of the next Patch Tuesday.
+    Preview,
+}
+
+impl FromStr for UpdateKind {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "OOB" => Ok(Self::OutOfBand),
+            "hotpatch" => Ok(Self::Hotpatch),
+            "preview" => Ok(Self::Preview),
+            "A" | "B" | "C" | "D" | "E" => text.chars().next().map(Self::Week).ok_or(()),
+            _ => Err(()),
+        }
+    }
+}
+
+impl fmt::Display for UpdateKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Week(letter) => write!(f, "{letter}"),
+            Self::OutOfBand => f.write_str("OOB"),
+            Self::Hotpatch => f.write_str("hotpatch"),
+            Self::Preview => f.write_str("preview"),
+        }
+    }
+}
+
+impl Serialize for UpdateKind {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// One cumulative update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Update {
+    /// The release it belongs to.
+    pub build: u32,
+    /// The revision that it brings a host to.
+    pub revision: u32,
+    /// Its article; a release image has none.
+    pub kb: Option<Kb>,
+    /// The day it was published.
+    pub date: Date,
+    /// When and why it was published.
+    pub kind: UpdateKind,
+}
+
+impl Update {
+    /// What a host is once the update is on it.
+    pub fn version(&self) -> WindowsVersion {
+        WindowsVersion::new(self.build, self.revision)
+    }
+}
+
+/// A table of updates, sorted by build and revision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Updates(Vec<Update>);
+
+static EMBEDDED: LazyLock<Updates> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
+    Updates::parse(include_str!("data/windows-updates.tsv")).expect("the embedded table is sound")
+});
+
+impl Updates {
+    /// The table that ships with the program.
+    pub fn embedded() -> &'static Self {
+        &EMBEDDED
+    }
+
+    /// Reads a table and refuses one with unreadable, unsorted or repeated rows.
+    pub fn parse(text: &str) -> Result<Self, TableError> {
+        let rows = read_rows(text, |row| {
+            let update = Update {
+                build: row.value("build")?,
+                revision: row.value("revision")?,
+                kb: row.optional("KB number")?,
+                date: row.value("date")?,
+                kind: row.value("kind of update")?,
+            };
+            Ok((update, row.error("the row is not after the one before it")))
+        })?;
+        let mut updates: Vec<Update> = Vec::with_capacity(rows.len());
+        for (update, out_of_order) in rows {
+            if updates
+                .last()
+                .is_some_and(|last| last.version() >= update.version())
+            {
+                return Err(out_of_order);
+            }
+            updates.push(update);
+        }
+        Ok(Self(updates))
+    }
+
+    /// Every update, oldest build and revision first.
+    pub fn all(&self) -> &[Update] {
+        &self.0
+    }
+
+    /// The update that is exactly this build and revision.
+    pub fn exact(&self, version: WindowsVersion) -> Option<&Update> {
+        self.in_force(version)
+            .filter(|update| Some(update.revision) == version.revision)
+    }
+
+    /// Every build that a KB brings forward; one article can serve several.
+    pub fn of_kb(&self, kb: Kb) -> impl Iterator<Item = &Update> {
+        self.0.iter().filter(move |update| update.kb == Some(kb))
+    }
+
+    /// The newest update of a build.
+    pub fn newest(&self, build: u32) -> Option<&Update> {
+        self.of_build(build).last()
+    }
+
+    /// The last update that a version contains: its own, or the one before a revision that is not
+    /// listed, as a base image's container-only revision is.
+    pub fn in_force(&self, version: WindowsVersion) -> Option<&Update> {
+        let revision = version.revision?;
+        let updates = self.of_build(version.build);
+        let after = updates.partition_point(|update| update.revision <= revision);
+        updates[..after].last()
+    }
+
+    /// The first update that brings a host to a version or past it.
+    pub fn reaching(&self, version: WindowsVersion) -> Option<&Update> {
+        let revision = version.revision?;
+        let updates = self.of_build(version.build);
+        updates.get(updates.partition_point(|update| update.revision < revision))
+    }
+
+    /// The updates of one build, oldest first.
+    pub fn of_build(&self, build: u32) -> &[Update] {
+        let start = self.0.partition_point(|update| update.build < build);
+        let end = self.0.partition_point(|update| update.build <= build);
+        &self.0[start..end]
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn kb(text: &str) -> Kb {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn every_row_parses_and_versions_are_sorted_and_unique() {
+        let table = Updates::parse(include_str!("data/windows-updates.tsv")).unwrap();
+        assert_eq!(table.all().len(), 689);
+        assert!(table.all().is_sorted_by(|a, b| a.version() < b.version()));
+    }
+
+    #[test]
+    fn every_listed_build_is_a_release() {
+        for update in Updates::embedded().all() {
+            assert!(
+                super::super::release::of_build(update.build).is_some(),
+                "{}",
+                update.build
+            );
+        }
+    }
+
+    #[test]
+    fn look_ups_go_both_ways() {
+        let updates = Updates::embedded();
+        let update = updates.exact(WindowsVersion::new(17763, 1158)).unwrap();
+        assert_eq!(update.kb, Some(kb("KB4549949")));
+        let versions: Vec<_> = updates
+            .of_kb(kb("4549949"))
+            .map(|update| update.version().to_string())
+            .collect();
+        assert_eq!(versions, ["17763.1158"]);
+    }
+
+    #[test]
+    fn one_article_can_lead_to_several_revisions() {
+        let revisions: Vec<_> = Updates::embedded()
+            .of_kb(kb("KB5005625"))
+            .map(|update| update.revision)
+            .collect();
+        assert_eq!(revisions, [2210, 2213]);
+    }
+
+    #[test]
+    fn an_unlisted_revision_has_the_update_before_it_in_force() {
+        let updates = Updates::embedded();
+        let container_only = WindowsVersion::new(17763, 1040);
+        assert_eq!(updates.exact(container_only), None);
+        assert_eq!(updates.in_force(container_only).unwrap().revision, 1039);
+        assert_eq!(updates.reaching(container_only).unwrap().revision, 1075);
+    }
+
+    #[test]
+    fn the_ends_of_a_build_do_not_leak_into_its_neighbours() {
+        let updates = Updates::embedded();
+        assert_eq!(updates.in_force(WindowsVersion::new(18362, 0)), None);
+        assert_eq!(updates.reaching(WindowsVersion::new(17763, 999_999)), None);
+        assert_eq!(updates.newest(17763).unwrap().build, 17763);
+        assert_eq!(updates.newest(1), None);
+        assert_eq!(updates.in_force(WindowsVersion::of_build(17763)), None);
+    }
+
+    #[test]
+    fn a_table_out_of_order_is_refused_by_line() {
+        let text = "17763\t2\tKB4549949\t2020-04-14\tB\n17763\t2\tKB4549949\t2020-04-14\tB\n";
+        assert_eq!(Updates::parse(text).unwrap_err().line, 2);
+        let text = "17763\t2\tKB4549949\t2020-13-14\tB\n";
+        assert_eq!(
+            Updates::parse(text).unwrap_err().problem,
+            "\"2020-13-14\" is no date"
+        );
+    }
+
+    #[test]
+    fn kb_numbers_are_read_with_and_without_letters() {
+        assert_eq!(kb("kb4549949"), kb("4549949"));
+        for text in [
+            "",
+            "KB",
+            "KB12",
+            "KB45a9949",
+            "KB+549949",
+            "45499490000",
+            "ÄB4549949",
+        ] {
+            assert!(text.parse::<Kb>().is_err(), "{text}");
+        }
+    }
+}
