@@ -1,0 +1,190 @@
+use super::*;
+
+fn version(text: &str) -> WindowsVersion {
+    text.parse().unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn under(isolation: Isolation, host: &str, image: &str) -> Verdict {
+    judge(
+        Some(HostBuild::new(version(host))),
+        Some(version(image)),
+        isolation,
+    )
+}
+
+fn process(host: &str, image: &str) -> Verdict {
+    under(Isolation::Process, host, image)
+}
+
+/// Every version that a host or an image can be expected to have: all listed updates, and the bare
+/// first revision of releases without any.
+fn listed_versions() -> Vec<WindowsVersion> {
+    let mut versions: Vec<_> = Updates::embedded()
+        .all()
+        .iter()
+        .map(Update::version)
+        .collect();
+    versions.extend(
+        release::all()
+            .iter()
+            .filter(|release| Updates::embedded().newest(release.build).is_none())
+            .map(|release| WindowsVersion::new(release.build, 1)),
+    );
+    versions
+}
+
+#[test]
+fn known_pairs_are_decided_by_the_rule_that_documents_them() {
+    for (host, image, rule) in [
+        ("17763.973", "17763.973", Rule::BuildMatch),
+        ("17763.973", "17763.1158", Rule::Baseline202002),
+        ("17763.1039", "17763.1040", Rule::BuildMatch),
+        ("17763.1012", "17763.1040", Rule::Baseline202002),
+        ("18363.900", "18363.476", Rule::Baseline202002),
+        ("17763.973", "18362.1", Rule::BuildMismatch),
+        ("17763.973", "14393.3504", Rule::BuildMismatch),
+        ("14393.3504", "14393.3504", Rule::RevisionMatch2016),
+        ("14393.3504", "14393.3503", Rule::RevisionMismatch2016),
+        ("20348.1", "20348.2402", Rule::BuildMatch),
+        ("20348.2402", "17763.5696", Rule::TooOldForHost),
+        ("20348.2402", "22000.1", Rule::ImageNewerThanHost),
+        ("26100.2314", "20348.1", Rule::DownlevelLtsc),
+        ("25398.1", "20348.1", Rule::DownlevelLtsc),
+        ("26200.1", "20348.1", Rule::TooOldForHost),
+        ("26200.1", "26100.1", Rule::DownlevelLtsc),
+        ("19045.1", "19045.1", Rule::ClientProcessIsolation),
+        ("14393", "14393.3504", Rule::UnknownBuild),
+        ("17763", "17763.1158", Rule::UnknownBuild),
+        ("20348", "20348", Rule::BuildMatch),
+    ] {
+        let verdict = process(host, image);
+        assert_eq!(verdict.rule, rule, "host {host}, image {image}");
+        assert_eq!(verdict.outcome, rule.outcome());
+    }
+}
+
+#[test]
+fn hyper_v_takes_everything_that_is_not_newer() {
+    let rule = |host, image| under(Isolation::HyperV, host, image).rule;
+    assert_eq!(rule("20348.2402", "17763.5696"), Rule::HypervOk);
+    assert_eq!(rule("19045.1", "14393.1"), Rule::HypervOk);
+    assert_eq!(rule("17763.1", "20348.1"), Rule::HypervImageNewer);
+}
+
+#[test]
+fn fixes_say_what_to_do_next() {
+    let fix = |host, image| {
+        process(host, image)
+            .fix
+            .map(|fix| fix.to_string())
+            .unwrap_or_default()
+    };
+    assert_eq!(
+        fix("17763.973", "17763.1158"),
+        "bring the host to 17763.1158 with KB4549949"
+    );
+    assert_eq!(
+        fix("17763.1158", "17763.973"),
+        "build the image again on a base that fits the host: tag 10.0.17763.1158 or ltsc2019; \
+         or run it with Hyper-V isolation"
+    );
+    assert_eq!(
+        fix("17763.973", "20348.1"),
+        "build the image again on a base that fits the host: tag 10.0.17763.973",
+        "the floating tag is past the line that this host is before"
+    );
+    assert_eq!(
+        fix("22621.1", "26100.1"),
+        "build the image again on a base that fits the host: tag ltsc2022"
+    );
+    assert_eq!(fix("19045.1", "17763.1"), "run it with Hyper-V isolation");
+    assert_eq!(fix("20348.1", "20348.1"), "");
+}
+
+#[test]
+fn every_reason_names_both_versions() {
+    for host in listed_versions().into_iter().step_by(7) {
+        for image in listed_versions().into_iter().step_by(11) {
+            for isolation in [Isolation::Process, Isolation::HyperV] {
+                let reason = judge(Some(HostBuild::new(host)), Some(image), isolation).reason();
+                assert!(reason.contains(&host.to_string()), "{reason}");
+                assert!(reason.contains(&image.to_string()), "{reason}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_missing_version_is_unknown_and_says_which() {
+    let host = HostBuild::new(version("17763.973"));
+    let verdict = judge(Some(host), None, Isolation::Process);
+    assert_eq!(verdict.outcome, Outcome::Unknown);
+    assert_eq!(verdict.reason(), "the image's Windows version is not known");
+    let verdict = judge(None, Some(version("17763.973")), Isolation::HyperV);
+    assert_eq!(verdict.reason(), "the host's Windows version is not known");
+}
+
+#[test]
+fn the_invariants_hold_for_every_pair_of_listed_versions() {
+    let versions = listed_versions();
+    let mut crossings = 0_u32;
+    for &host in &versions {
+        for &image in &versions {
+            let hosted = HostBuild {
+                version: host,
+                edition: Edition::Server,
+            };
+            let process = judge(Some(hosted), Some(image), Isolation::Process);
+            let hyperv = judge(Some(hosted), Some(image), Isolation::HyperV);
+            let runs = process.outcome == Outcome::Compatible;
+            let pair = format!("host {host}, image {image}: {process:?}");
+
+            assert_ne!(process.outcome, Outcome::Unknown, "{pair}");
+            assert_eq!(process.fix.is_none(), runs, "{pair}");
+            assert!(host != image || runs, "a host runs its own version: {pair}");
+            assert!(
+                image.build <= host.build || (!runs && hyperv.outcome != Outcome::Compatible),
+                "nothing newer than the host ever runs: {pair}"
+            );
+            assert!(
+                host.build != 14393 || runs == (host == image),
+                "Server 2016 runs only its own revision: {pair}"
+            );
+            assert!(
+                !runs || hyperv.outcome == Outcome::Compatible,
+                "Hyper-V never refuses what process isolation accepts: {pair}"
+            );
+            if process.rule == Rule::Baseline202002 {
+                crossings += 1;
+                let other_way = judge(
+                    Some(HostBuild {
+                        version: image,
+                        edition: Edition::Server,
+                    }),
+                    Some(host),
+                    Isolation::Process,
+                );
+                assert_eq!(other_way.rule, Rule::Baseline202002, "{pair}");
+            }
+        }
+    }
+    assert!(
+        crossings > 1000,
+        "the line of 2020-02 was met {crossings} times"
+    );
+}
+
+#[test]
+fn the_edition_comes_from_the_product_name_or_the_build() {
+    assert_eq!(
+        Edition::of_product("Windows Server 2019 Datacenter"),
+        Some(Edition::Server)
+    );
+    assert_eq!(
+        Edition::of_product("Windows 10 Enterprise"),
+        Some(Edition::Client)
+    );
+    assert_eq!(Edition::of_product("Ubuntu 22.04 LTS"), None);
+    assert_eq!(HostBuild::new(version("19045")).edition, Edition::Client);
+    assert_eq!(HostBuild::new(version("17763")).edition, Edition::Server);
+}
