@@ -4,7 +4,9 @@
 //! Dependencies point one way: `cli` uses everything, `windows` uses nothing of the project.
 
 pub mod cli;
+pub mod cluster;
 pub mod layer;
 pub mod oci;
 pub mod progress;
+pub mod report;
 pub mod windows;

@@ -1,6 +1,89 @@
-//! The command line.
+//! The command line: parses the arguments once, runs one command and turns its end into an exit
+//! code.
+
+mod check_compat;
+mod completions;
+mod config;
+mod failure;
+mod output;
+mod session;
+
+use std::process::ExitCode;
+
+use clap::{Args, FromArgMatches, Parser, Subcommand};
+
+use failure::Failure;
+use session::Session;
+
+/// Builds, checks and moves Windows container images, from Linux too.
+#[derive(Debug, Parser)]
+#[command(
+    name = "wincimg",
+    version = env!("WINCIMG_VERSION"),
+    propagate_version = false,
+    max_term_width = 100,
+    after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 it could not be done."
+)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Global options")]
+struct Global {
+    /// Print nothing but the result and errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    quiet: bool,
+    /// Say more on stderr about what is done; twice for the libraries' words too
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    verbose: u8,
+    /// Take the defaults of flags from this file [default: wincimg.toml, if it is there]
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    CheckCompat(check_compat::CheckCompat),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    fn run(self, session: &Session) -> Result<Answer, Failure> {
+        match self {
+            Self::CheckCompat(command) => command.run(session),
+            Self::Completions(command) => command.run(),
+        }
+    }
+}
+
+/// How a command ends that could do its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    /// Done, and the answer, if there was a question, is yes.
+    Yes,
+    /// The answer is no.
+    No,
+}
 
 /// Parses the arguments, runs the command and answers with its exit code.
-pub fn main() -> std::process::ExitCode {
-    std::process::ExitCode::SUCCESS
+pub fn main() -> ExitCode {
+    let matches = match config::command_with_defaults(std::env::args_os()) {
+        Ok(command) => command.get_matches(),
+        Err(failure) => return failure.report(session::colour_on_stderr()),
+    };
+    let cli = match Cli::from_arg_matches(&matches) {
+        Ok(cli) => cli,
+        Err(error) => error.exit(),
+    };
+    let session = Session::new(cli.global.quiet, cli.global.verbose);
+    match cli.command.run(&session) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(failure) => failure.report(session.colour),
+    }
 }

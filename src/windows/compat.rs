@@ -297,29 +297,21 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
     let (Some(host), Some(image)) = (host, image) else {
         return Some(Fix::FindVersion);
     };
-    let rebuild = Fix::RebuildImage {
-        host,
-        or_hyperv: image.build <= host.version.build,
-    };
-    match rule {
-        Rule::BuildMatch | Rule::RevisionMatch2016 | Rule::DownlevelLtsc | Rule::HypervOk => None,
-        Rule::RevisionMismatch2016 | Rule::Baseline202002 if host.version < image => {
-            Some(Fix::PatchHost {
-                to: image,
-                kb: Updates::embedded()
-                    .reaching(image)
-                    .and_then(|update| update.kb),
-            })
-        }
-        Rule::RevisionMismatch2016
-        | Rule::Baseline202002
-        | Rule::BuildMismatch
-        | Rule::ImageNewerThanHost
-        | Rule::TooOldForHost
-        | Rule::HypervImageNewer => Some(rebuild),
-        Rule::ClientProcessIsolation if image.build <= host.version.build => Some(Fix::UseHyperV),
-        Rule::ClientProcessIsolation => Some(rebuild),
-        Rule::UnknownBuild => Some(Fix::FindVersion),
+    let same_build = host.version.build == image.build;
+    match rule.outcome() {
+        Outcome::Compatible | Outcome::Warning => None,
+        Outcome::Unknown => Some(Fix::FindVersion),
+        Outcome::Incompatible if same_build && host.version < image => Some(Fix::PatchHost {
+            to: image,
+            kb: Updates::embedded()
+                .reaching(image)
+                .and_then(|update| update.kb),
+        }),
+        Outcome::Incompatible if rule == Rule::ClientProcessIsolation => Some(Fix::UseHyperV),
+        Outcome::Incompatible => Some(Fix::RebuildImage {
+            host,
+            or_hyperv: image.build <= host.version.build,
+        }),
     }
 }
 

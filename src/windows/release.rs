@@ -106,7 +106,6 @@ impl FromStr for ReleaseKind {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

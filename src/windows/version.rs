@@ -135,7 +135,6 @@ impl<'de> Deserialize<'de> for WindowsVersion {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

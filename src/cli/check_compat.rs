@@ -1,0 +1,167 @@
+//! `wincimg check-compat`: what will start where, before it is rolled out.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::{terminal_width, write_result};
+use super::session::Session;
+use crate::cluster::nodes::{NodesError, read_nodes};
+use crate::report::{Host, Image, Report, write_json, write_junit, write_markdown, write_text};
+use crate::windows::compat::{HostBuild, Isolation};
+use crate::windows::version::WindowsVersion;
+
+/// Say which Windows images start on which hosts, and what to do about those that do not
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
+    kubectl get nodes -o json | wincimg check-compat --nodes - --image-build 20348.2402\n\n\
+    Exit code 0: everything starts. 1: something does not, or cannot be known.")]
+pub(super) struct CheckCompat {
+    /// An image's build and revision, as in its os.version (repeatable)
+    #[arg(long = "image-build", value_name = "B.R")]
+    image_builds: Vec<WindowsVersion>,
+    /// A host's build and revision (repeatable)
+    #[arg(long = "host-build", value_name = "B.R")]
+    host_builds: Vec<WindowsVersion>,
+    /// Hosts from `kubectl get nodes -o json`; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    nodes: Option<PathBuf>,
+    /// How containers are kept apart from the host
+    #[arg(long, value_enum, default_value = "process")]
+    isolation: IsolationArg,
+    /// Treat warnings as failures
+    #[arg(long)]
+    strict: bool,
+    /// The form of the report
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Write the report to this file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum IsolationArg {
+    Process,
+    Hyperv,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+    Markdown,
+    Junit,
+}
+
+impl From<IsolationArg> for Isolation {
+    fn from(argument: IsolationArg) -> Self {
+        match argument {
+            IsolationArg::Process => Self::Process,
+            IsolationArg::Hyperv => Self::HyperV,
+        }
+    }
+}
+
+impl CheckCompat {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let images = self.images()?;
+        let hosts = self.hosts(session)?;
+        let report = Report::new(hosts, images, self.isolation.into());
+        write_result(self.output.as_deref(), |out| match self.format {
+            Format::Text => {
+                let width = match self.output {
+                    Some(_) => 100,
+                    None => terminal_width(),
+                };
+                write_text(&report, width, out)
+            }
+            Format::Json => write_json(&report, self.strict, out),
+            Format::Markdown => write_markdown(&report, self.strict, out),
+            Format::Junit => write_junit(&report, self.strict, out),
+        })?;
+        Ok(if report.is_compatible(self.strict) {
+            Answer::Yes
+        } else {
+            Answer::No
+        })
+    }
+
+    fn images(&self) -> Result<Vec<Image>, Failure> {
+        if self.image_builds.is_empty() {
+            return Err(Failure::usage(anyhow!("no image to check"))
+                .hint("name one with --image-build 17763.1158"));
+        }
+        let image = |build: &WindowsVersion| Image {
+            reference: None,
+            build: Some(*build),
+        };
+        Ok(self.image_builds.iter().map(image).collect())
+    }
+
+    fn hosts(&self, session: &Session) -> Result<Vec<Host>, Failure> {
+        let mut hosts: Vec<Host> = self
+            .host_builds
+            .iter()
+            .map(|version| Host {
+                name: None,
+                build: Some(HostBuild::new(*version)),
+            })
+            .collect();
+        if let Some(path) = &self.nodes {
+            let list = if path.as_os_str() == "-" {
+                read_nodes(io::stdin().lock()).map_err(|error| nodes_failure(error, path))?
+            } else {
+                let file =
+                    File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+                read_nodes(file).map_err(|error| nodes_failure(error, path))?
+            };
+            if list.others > 0 {
+                session.note(format_args!(
+                    "{} of {} nodes do not run Windows and are left out",
+                    list.others,
+                    list.others + list.windows.len()
+                ));
+            }
+            hosts.extend(list.windows.into_iter().map(|node| Host {
+                name: Some(node.name),
+                build: node.build,
+            }));
+        }
+        if hosts.is_empty() {
+            let failure = match &self.nodes {
+                Some(path) => Failure::usage(anyhow!("{} lists no Windows node", shown(path))),
+                None => Failure::usage(anyhow!("no host to check")),
+            };
+            return Err(failure.hint(
+                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to --nodes",
+            ));
+        }
+        Ok(hosts)
+    }
+}
+
+/// A file that cannot be read is the machine's fault, one that says something else the user's.
+fn nodes_failure(error: NodesError, path: &Path) -> Failure {
+    match error {
+        NodesError::Unreadable(cause) => {
+            Failure::from(cause).context(format!("cannot read {}", shown(path)))
+        }
+        _ => Failure::usage(anyhow!("{}: {error}", shown(path)))
+            .hint("--nodes takes the output of: kubectl get nodes -o json"),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        "stdin".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}

@@ -1,0 +1,77 @@
+//! How a command fails: an exit code, the chain of causes, and the next command to type.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+/// Why a command could not be carried out.
+#[derive(Debug)]
+pub(super) struct Failure {
+    exit: Exit,
+    error: anyhow::Error,
+    hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Exit {
+    /// The user asked for something that cannot be meant.
+    Usage = 2,
+    /// What was asked could not be done.
+    Failed = 3,
+}
+
+impl Failure {
+    /// The user's input is at fault.
+    pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: Exit::Usage,
+            error: error.into(),
+            hint: None,
+        }
+    }
+
+    /// Adds what to type next.
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Says what was being done when the error came up.
+    pub(super) fn context(mut self, what: impl std::fmt::Display + Send + Sync + 'static) -> Self {
+        self.error = self.error.context(what);
+        self
+    }
+
+    /// Prints the failure on stderr.
+    pub(super) fn report(self, colour: bool) -> ExitCode {
+        let mut text = format!("{} {}", label("error:", "31", colour), self.error);
+        for cause in self.error.chain().skip(1) {
+            let _ = write!(text, "\n  caused by: {cause}");
+        }
+        if let Some(hint) = &self.hint {
+            let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
+        }
+        // Nobody is left to tell when stderr is gone.
+        let _ = writeln!(std::io::stderr(), "{text}");
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self {
+            exit: Exit::Failed,
+            error: error.into(),
+            hint: None,
+        }
+    }
+}
+
+/// A word in front of a message, in colour where that is welcome.
+pub(super) fn label(word: &str, colour_code: &str, colour: bool) -> String {
+    if colour {
+        format!("\x1b[1;{colour_code}m{word}\x1b[0m")
+    } else {
+        word.to_owned()
+    }
+}

@@ -1,0 +1,52 @@
+//! Where results go: stdout, or a file that appears under its name only when it is whole.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Context;
+
+use super::failure::Failure;
+
+/// Writes a result to a file or, without one, to stdout. A reader that goes away early, as `head`
+/// does, is no failure.
+pub(super) fn write_result(
+    file: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), Failure> {
+    match file {
+        Some(path) => write_file(path, write)
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(Failure::from),
+        None => {
+            let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+            match write(&mut out).and_then(|()| out.flush()) {
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+                other => other
+                    .context("cannot write the result")
+                    .map_err(Failure::from),
+            }
+        }
+    }
+}
+
+fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let folder = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+    let mut temporary = builder.tempfile_in(folder)?;
+    let mut out = BufWriter::with_capacity(1 << 16, temporary.as_file_mut());
+    write(&mut out)?;
+    out.flush()?;
+    drop(out);
+    temporary.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// How wide the reader's terminal is; files and pipes get a width that most terminals have.
+pub(super) fn terminal_width() -> usize {
+    terminal_size::terminal_size_of(io::stdout()).map_or(100, |(width, _)| usize::from(width.0))
+}

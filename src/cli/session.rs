@@ -1,0 +1,69 @@
+//! What commands share while they run: how much to say, and where.
+
+use std::io::{IsTerminal, Write};
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use super::failure::label;
+
+/// One run of the program.
+#[derive(Debug)]
+pub(super) struct Session {
+    /// Only the result and errors are wanted.
+    pub(super) quiet: bool,
+    /// Whether stderr takes colours and moving bars.
+    pub(super) colour: bool,
+}
+
+impl Session {
+    /// Sets up logging for this run.
+    pub(super) fn new(quiet: bool, verbose: u8) -> Self {
+        let session = Self {
+            quiet,
+            colour: colour_on_stderr(),
+        };
+        if verbose > 0 {
+            session.log(verbose);
+        }
+        session
+    }
+
+    /// Tells the user something that is not the result.
+    pub(super) fn note(&self, message: impl std::fmt::Display) {
+        self.say("note:", "36", message);
+    }
+
+    fn say(&self, word: &str, colour_code: &str, message: impl std::fmt::Display) {
+        if !self.quiet {
+            let word = label(word, colour_code, self.colour);
+            // Nobody is left to tell when stderr is gone.
+            let _ = writeln!(std::io::stderr(), "{word} {message}");
+        }
+    }
+
+    fn log(&self, verbose: u8) {
+        let own = Targets::new().with_target("wincimg", LevelFilter::DEBUG);
+        let wanted = if verbose > 1 {
+            own.with_default(LevelFilter::DEBUG)
+        } else {
+            own
+        };
+        let lines = tracing_subscriber::fmt::layer()
+            .with_writer(std::io::stderr)
+            .with_ansi(self.colour)
+            .with_target(verbose > 1)
+            .without_time();
+        tracing_subscriber::registry()
+            .with(wanted)
+            .with(lines)
+            .init();
+    }
+}
+
+/// Colours and bars are for people in front of a terminal who did not ask for none.
+pub(super) fn colour_on_stderr() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    std::io::stderr().is_terminal() && !set("NO_COLOR") && !set("CI")
+}

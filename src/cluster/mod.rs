@@ -1,0 +1,3 @@
+//! What a Kubernetes cluster says about its Windows nodes.
+
+pub mod nodes;
