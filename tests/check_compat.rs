@@ -1,0 +1,293 @@
+//! `wincimg check-compat`, driven as a user would.
+#![allow(clippy::unwrap_used)]
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+fn wincimg() -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    command
+        .current_dir(std::env::temp_dir())
+        .arg("check-compat");
+    command
+}
+
+fn json_of(command: &mut Command) -> (i32, Value) {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    (
+        output.status.code().unwrap(),
+        serde_json::from_slice(&output.stdout).unwrap(),
+    )
+}
+
+const NODES: &str = r#"{"apiVersion":"v1","kind":"List","items":[
+  {"kind":"Node","metadata":{"name":"win-a"},"status":{"nodeInfo":{"operatingSystem":"windows",
+    "kernelVersion":"10.0.17763.973","osImage":"Windows Server 2019 Datacenter"}}},
+  {"kind":"Node","metadata":{"name":"win-b"},"status":{"nodeInfo":{"operatingSystem":"windows",
+    "kernelVersion":"10.0.17763.1158","osImage":"Windows Server 2019 Datacenter"}}},
+  {"kind":"Node","metadata":{"name":"linux-a"},"status":{"nodeInfo":{"operatingSystem":"linux"}}}]}"#;
+
+#[test]
+fn the_line_of_2020_02_is_found_and_the_fix_names_the_kb() {
+    let (code, report) =
+        json_of(wincimg().args(["--host-build", "17763.973", "--image-build", "17763.1158"]));
+    assert_eq!(code, 1);
+    assert_eq!(report["compatible"], false);
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "baseline-2020-02");
+    assert_eq!(check["verdict"], "incompatible");
+    assert!(check["fix"].as_str().unwrap().contains("KB4549949"));
+    assert_eq!(check["host"]["build"], "17763.973");
+    assert_eq!(check["image"]["build"], "17763.1158");
+    assert_eq!(check["workload"], Value::Null);
+    assert_eq!(check["isolation"], "process");
+}
+
+#[test]
+fn hyper_v_isolation_runs_older_images() {
+    wincimg()
+        .args(["--host-build", "20348.2402", "--image-build", "17763.5696"])
+        .args(["--isolation", "hyperv"])
+        .assert()
+        .code(0)
+        .stdout(contains("hyperv-ok"));
+}
+
+#[test]
+fn newer_hosts_run_images_back_to_the_last_ltsc_release() {
+    let (code, report) =
+        json_of(wincimg().args(["--host-build", "26100.2314", "--image-build", "20348.1"]));
+    assert_eq!(code, 0);
+    assert_eq!(report["checks"][0]["rule"], "downlevel-ltsc");
+}
+
+#[test]
+fn nodes_come_from_kubectls_output_on_stdin() {
+    wincimg()
+        .args(["--nodes", "-", "--image-build", "17763.1158"])
+        .write_stdin(NODES)
+        .assert()
+        .code(1)
+        .stderr(contains("1 of 3 nodes do not run Windows"))
+        .stdout(
+            contains("win-a (17763.973)")
+                .and(contains("win-b (17763.1158)"))
+                .and(contains("2 checks: 1 compatible, 1 incompatible")),
+        );
+}
+
+#[test]
+fn a_windows_node_without_a_version_is_unknown_and_no_error() {
+    let nodes = r#"{"kind":"List","items":[{"metadata":{"name":"w"},
+        "status":{"nodeInfo":{"operatingSystem":"windows","kernelVersion":"?"}}}]}"#;
+    let (code, report) = json_of(
+        wincimg()
+            .args(["--nodes", "-", "--image-build", "17763.1158"])
+            .write_stdin(nodes),
+    );
+    assert_eq!(code, 1, "a gate does not open on what nobody knows");
+    assert_eq!(report["checks"][0]["verdict"], "unknown");
+    assert_eq!(report["checks"][0]["rule"], "unknown-build");
+    assert_eq!(report["checks"][0]["host"]["name"], "w");
+    assert_eq!(report["checks"][0]["host"]["build"], Value::Null);
+}
+
+#[test]
+fn the_matrix_fits_the_terminal_however_many_images_there_are() {
+    let mut command = wincimg();
+    command.args(["--host-build", "20348.2402"]);
+    for revision in 0..120 {
+        command.args(["--image-build", &format!("20348.{revision}")]);
+    }
+    let output = command.output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    assert!(text.contains("[120] 20348.119"), "{text}");
+}
+
+#[test]
+fn many_hosts_are_shown_by_build() {
+    let mut nodes = String::from(r#"{"kind":"List","items":["#);
+    for index in 0..100 {
+        let comma = if index == 0 { "" } else { "," };
+        write!(
+            nodes,
+            r#"{comma}{{"metadata":{{"name":"n{index}"}},"status":{{"nodeInfo":
+            {{"operatingSystem":"windows","kernelVersion":"10.0.17763.{}"}}}}}}"#,
+            973 + index % 2
+        )
+        .unwrap();
+    }
+    nodes.push_str("]}");
+    wincimg()
+        .args(["--nodes", "-", "--image-build", "17763.973"])
+        .write_stdin(nodes)
+        .assert()
+        .code(0)
+        .stdout(contains("17763.973 (50 hosts)").and(contains("17763.974 (50 hosts)")));
+}
+
+#[test]
+fn markdown_and_junit_carry_the_same_answer() {
+    let run = |format| {
+        let output = wincimg()
+            .args(["--host-build", "17763.973", "--image-build", "17763.1158"])
+            .args(["--format", format])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    insta::assert_snapshot!("markdown", run("markdown"));
+    insta::assert_snapshot!("junit", run("junit"));
+}
+
+#[test]
+fn a_report_goes_to_a_file_in_one_piece() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("report.json");
+    wincimg()
+        .args(["--host-build", "20348.1", "--image-build", "20348.1"])
+        .args(["--format", "json", "--output"])
+        .arg(&file)
+        .assert()
+        .code(0)
+        .stdout("");
+    let report: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    assert_eq!(report["compatible"], true);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
+    let image = ["--image-build", "20348.1"];
+    for (input, said) in [
+        (
+            r#"{"kind":"List","items":["#,
+            "stdin: line 1, column 24: EOF",
+        ),
+        (
+            "{\"kind\":\"List\",\n\"items\":[7]}",
+            "stdin: line 2, column 11: invalid type",
+        ),
+        (r#"{"kind":"List","items":[]}"#, "the node list is empty"),
+        (r#"{"kind":"PodList","items":[]}"#, "found kind \"PodList\""),
+        ("", "EOF"),
+        ("nodes", "line 1, column 2"),
+    ] {
+        wincimg()
+            .args(["--nodes", "-"])
+            .args(image)
+            .write_stdin(input)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(
+                contains(said)
+                    .and(contains("hint: "))
+                    .and(predicate::function(|text: &str| text.lines().count() == 2)),
+            );
+    }
+    wincimg()
+        .args(["--host-build", "1776.3"])
+        .args(image)
+        .assert()
+        .code(2)
+        .stderr(contains(
+            "\"1776.3\" is no Windows build: expected 17763.973",
+        ));
+    wincimg().assert().code(2).stderr(contains("hint: "));
+    wincimg()
+        .args(["--nodes", "/nowhere/nodes.json"])
+        .args(image)
+        .assert()
+        .code(3)
+        .stderr(contains("cannot open /nowhere/nodes.json"));
+}
+
+#[test]
+fn a_cluster_without_windows_nodes_is_told_apart_from_an_empty_list() {
+    wincimg()
+        .args(["--nodes", "-", "--image-build", "20348.1"])
+        .write_stdin(
+            r#"{"kind":"List","items":[{"status":{"nodeInfo":{"operatingSystem":"linux"}}}]}"#,
+        )
+        .assert()
+        .code(2)
+        .stderr(contains("stdin lists no Windows node"));
+}
+
+#[test]
+fn a_file_of_200_mb_that_is_no_node_list_is_refused_at_its_first_bad_byte() {
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    writeln!(file, "{{\"kind\": \"List\", \"items\": [").unwrap();
+    file.as_file().set_len(200 << 20).unwrap();
+    wincimg()
+        .arg("--nodes")
+        .arg(file.path())
+        .args(["--image-build", "20348.1"])
+        .timeout(std::time::Duration::from_secs(5))
+        .assert()
+        .code(2)
+        .stderr(contains("line 2, column 1"));
+}
+
+#[test]
+fn defaults_come_from_the_folders_wincimg_toml() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |text: &str| std::fs::write(folder.path().join("wincimg.toml"), text).unwrap();
+    let run = |arguments: &[&str]| {
+        wincimg()
+            .current_dir(folder.path())
+            .args(arguments)
+            .assert()
+    };
+    write("[check-compat]\nhost-build = [\"17763.973\"]\nimage-build = \"17763.1158\"\n");
+    run(&[]).code(1).stdout(contains("baseline-2020-02"));
+    run(&["--host-build", "17763.1158"]).code(0);
+    write("strct = true\n");
+    run(&[])
+        .code(2)
+        .stderr(contains("wincimg.toml:1:1: there is no flag --strct"));
+    write("[check-compat]\nhost-build = [17763.973]\n");
+    run(&[]).code(2).stderr(contains(
+        "wincimg.toml:2:15: host-build: write 17763.973 in quotes",
+    ));
+    write("[check-compat]\nstrict = true");
+    run(&["--config", "/nowhere.toml"])
+        .code(3)
+        .stderr(contains("cannot read /nowhere.toml"));
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.args([
+        "check-compat",
+        "--format",
+        "json",
+        "--host-build",
+        "20348.1",
+    ]);
+    for revision in 0..1000 {
+        command.arg(format!("--image-build=20348.{revision}"));
+    }
+    let mut child = command
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    // More than a pipe holds is still to come when its reading end closes.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(output.stderr.is_empty(), "{output:?}");
+}
