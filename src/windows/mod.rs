@@ -6,4 +6,5 @@ pub mod compat;
 pub mod release;
 pub mod table;
 pub mod update;
+pub mod registry;
 pub mod version;

@@ -1,0 +1,328 @@
+//! Where a key lives: which hive of an image, and the names from there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::upcase::same;
+
+/// The hives of an image that an edit can reach.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Root {
+    /// `HKLM\SYSTEM`: services, drivers, shutdown times.
+    System,
+    /// `HKLM\SOFTWARE`: programs and their settings.
+    Software,
+    /// `HKU\.DEFAULT`: the user settings of the system account.
+    DefaultUser,
+}
+
+impl Root {
+    /// All of them, in the order in which a layer holds their deltas.
+    pub const ALL: [Self; 3] = [Self::System, Self::Software, Self::DefaultUser];
+
+    /// The file in a layer's `Hives` directory that holds changes to this hive.
+    pub const fn delta_name(self) -> &'static str {
+        match self {
+            Self::System => "System_Delta",
+            Self::Software => "Software_Delta",
+            Self::DefaultUser => "DefaultUser_Delta",
+        }
+    }
+
+    /// The hive whose changes a file of a layer's `Hives` directory holds.
+    pub fn from_delta_name(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|root| root.delta_name().eq_ignore_ascii_case(name))
+    }
+
+    /// The name that people type, `HKLM\SYSTEM`.
+    pub const fn short_name(self) -> &'static str {
+        match self {
+            Self::System => r"HKLM\SYSTEM",
+            Self::Software => r"HKLM\SOFTWARE",
+            Self::DefaultUser => r"HKU\.DEFAULT",
+        }
+    }
+
+    /// The name in registration files, `HKEY_LOCAL_MACHINE\SYSTEM`.
+    pub const fn long_name(self) -> &'static str {
+        match self {
+            Self::System => r"HKEY_LOCAL_MACHINE\SYSTEM",
+            Self::Software => r"HKEY_LOCAL_MACHINE\SOFTWARE",
+            Self::DefaultUser => r"HKEY_USERS\.DEFAULT",
+        }
+    }
+}
+
+/// The longest name of a key, in UTF-16 code units.
+pub const MAX_KEY_NAME: usize = 255;
+/// The most names below a hive's root: Windows allows 512 levels, `\REGISTRY\MACHINE\SYSTEM` are three.
+pub const MAX_COMPONENTS: usize = 509;
+
+/// A key of one of an image's hives, as read from `HKLM\SYSTEM\CurrentControlSet\Services\x`.
+///
+/// `CurrentControlSet` is `ControlSet001`: an image's hives know only that name. Names keep the
+/// case in which they were written; [`KeyPath::is_same_key`] compares as Windows does.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyPath {
+    root: Root,
+    components: Vec<String>,
+}
+
+/// A text that names no key of an image's hives.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum KeyPathError {
+    /// The text does not start with a root of the registry.
+    #[error(
+        r"{path:?} starts with no root of the registry: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"
+    )]
+    UnknownRoot {
+        /// The text.
+        path: String,
+    },
+    /// The key exists in Windows, but not in the hives that an image's layers can change.
+    #[error("{root} cannot be changed in an image: {reason}; {instead}")]
+    Unreachable {
+        /// The part of the registry that was asked for.
+        root: String,
+        /// Why it is not there.
+        reason: &'static str,
+        /// The nearest way to the same end.
+        instead: &'static str,
+    },
+    /// A name is empty, because of two backslashes in a row.
+    #[error("{path:?} has an empty name in it: names are separated by one backslash")]
+    EmptyName {
+        /// The text.
+        path: String,
+    },
+    /// A name is longer than Windows allows.
+    #[error("the key name {name:?} has {length} UTF-16 units, {MAX_KEY_NAME} is the most")]
+    NameTooLong {
+        /// The name.
+        name: String,
+        /// Its length.
+        length: usize,
+    },
+    /// A name has a character that no key's name may have.
+    #[error("the key name {name:?} has a backslash or a null in it")]
+    BadName {
+        /// The name.
+        name: String,
+    },
+    /// There are more levels than Windows allows.
+    #[error("a key {depth} levels below its hive's root is too deep, {MAX_COMPONENTS} is the most")]
+    TooDeep {
+        /// How many levels there are.
+        depth: usize,
+    },
+}
+
+impl KeyPath {
+    /// The root key of a hive.
+    pub const fn root_of(root: Root) -> Self {
+        Self {
+            root,
+            components: Vec::new(),
+        }
+    }
+
+    /// The hive.
+    pub fn root(&self) -> Root {
+        self.root
+    }
+
+    /// The names from the hive's root down to the key; none for the root itself.
+    pub fn components(&self) -> &[String] {
+        &self.components
+    }
+
+    /// The key of that name below this one.
+    pub fn child(&self, name: &str) -> Result<Self, KeyPathError> {
+        let mut child = self.clone();
+        child.push(name)?;
+        Ok(child)
+    }
+
+    /// Goes down to the key of that name.
+    pub fn push(&mut self, name: &str) -> Result<(), KeyPathError> {
+        if name.is_empty() {
+            return Err(KeyPathError::EmptyName {
+                path: format!("{self}\\"),
+            });
+        }
+        if name.contains(['\\', '\0']) {
+            return Err(KeyPathError::BadName {
+                name: name.to_owned(),
+            });
+        }
+        let length = name.encode_utf16().count();
+        if length > MAX_KEY_NAME {
+            return Err(KeyPathError::NameTooLong {
+                name: name.to_owned(),
+                length,
+            });
+        }
+        if self.components.len() == MAX_COMPONENTS {
+            return Err(KeyPathError::TooDeep {
+                depth: MAX_COMPONENTS + 1,
+            });
+        }
+        self.components.push(name.to_owned());
+        Ok(())
+    }
+
+    /// Goes back up by one name, if there is one.
+    pub fn pop(&mut self) {
+        self.components.pop();
+    }
+
+    /// Whether Windows takes the two for the same key.
+    pub fn is_same_key(&self, other: &Self) -> bool {
+        self.root == other.root
+            && self.components.len() == other.components.len()
+            && std::iter::zip(&self.components, &other.components).all(|(a, b)| same(a, b))
+    }
+
+    /// The path in the spelling of registration files, `HKEY_LOCAL_MACHINE\…`.
+    pub fn long_form(&self) -> String {
+        self.spelled(self.root.long_name())
+    }
+
+    fn spelled(&self, root: &str) -> String {
+        let mut text = root.to_owned();
+        for component in &self.components {
+            text.push('\\');
+            text.push_str(component);
+        }
+        text
+    }
+}
+
+impl fmt::Display for KeyPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.spelled(self.root.short_name()))
+    }
+}
+
+impl FromStr for KeyPath {
+    type Err = KeyPathError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let trimmed = text.trim().trim_start_matches('\\');
+        let trimmed = trimmed.strip_suffix('\\').unwrap_or(trimmed);
+        let (top, rest) = trimmed.split_once('\\').unwrap_or((trimmed, ""));
+        let (second, below) = rest.split_once('\\').unwrap_or((rest, ""));
+        let unknown = || KeyPathError::UnknownRoot {
+            path: text.to_owned(),
+        };
+        let hive = top_key(top.strip_suffix(':').unwrap_or(top)).ok_or_else(unknown)?;
+        let root = hive_root(hive, second).map_err(|refusal| match refusal {
+            Some((reason, instead)) => KeyPathError::Unreachable {
+                root: format!("{top}\\{second}").trim_end_matches('\\').to_owned(),
+                reason,
+                instead,
+            },
+            None => unknown(),
+        })?;
+
+        let mut path = Self::root_of(root);
+        for (position, name) in below.split('\\').enumerate() {
+            if name.is_empty() && below.is_empty() {
+                break;
+            }
+            if name.is_empty() {
+                return Err(KeyPathError::EmptyName {
+                    path: text.to_owned(),
+                });
+            }
+            let current = root == Root::System && position == 0 && same(name, "CurrentControlSet");
+            path.push(if current { "ControlSet001" } else { name })?;
+        }
+        Ok(path)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum TopKey {
+    LocalMachine,
+    Users,
+    CurrentUser,
+    ClassesRoot,
+    CurrentConfig,
+}
+
+fn top_key(name: &str) -> Option<TopKey> {
+    Some(match name.to_ascii_uppercase().as_str() {
+        "HKLM" | "HKEY_LOCAL_MACHINE" => TopKey::LocalMachine,
+        "HKU" | "HKEY_USERS" => TopKey::Users,
+        "HKCU" | "HKEY_CURRENT_USER" => TopKey::CurrentUser,
+        "HKCR" | "HKEY_CLASSES_ROOT" => TopKey::ClassesRoot,
+        "HKCC" | "HKEY_CURRENT_CONFIG" => TopKey::CurrentConfig,
+        _ => return None,
+    })
+}
+
+type Refusal = (&'static str, &'static str);
+
+/// The hive behind the first two names; otherwise why it cannot be had, `None` for an unknown one.
+fn hive_root(top: TopKey, second: &str) -> Result<Root, Option<Refusal>> {
+    let second = second.to_ascii_uppercase();
+    let refusal = match (top, second.as_str()) {
+        (TopKey::LocalMachine, "SYSTEM") => return Ok(Root::System),
+        (TopKey::LocalMachine, "SOFTWARE") => return Ok(Root::Software),
+        (TopKey::Users, ".DEFAULT") => return Ok(Root::DefaultUser),
+        (TopKey::LocalMachine, "HARDWARE") => (
+            "Windows makes it anew in memory at every start",
+            "set it in the container's entry point",
+        ),
+        (TopKey::LocalMachine, "SAM" | "SECURITY") => (
+            "it holds accounts and secrets that Windows keeps consistent itself",
+            "use net user or secedit in a RUN line on a Windows builder",
+        ),
+        (TopKey::LocalMachine, name) if name.starts_with("BCD") => (
+            "a container does not boot from its image",
+            "change the host's boot configuration with bcdedit",
+        ),
+        (TopKey::CurrentUser, _) => (
+            "which user that is, is known only when a process runs",
+            r"use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user",
+        ),
+        (TopKey::ClassesRoot, _) => (
+            "it is a view of two other keys",
+            r"use HKLM\SOFTWARE\Classes, where it keeps what holds for all users",
+        ),
+        (TopKey::CurrentConfig, _) => (
+            "it is a link to another key",
+            r"use HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\0001",
+        ),
+        (TopKey::Users, "S-1-5-18") => (
+            "it is another name of the system account's settings",
+            r"use HKU\.DEFAULT",
+        ),
+        (TopKey::Users, name) if name.starts_with("S-1-") => (
+            "a user's hive is a file in the user's profile, not a hive of the image",
+            r"use HKU\.DEFAULT for the system account, or reg add in a RUN line for a container user",
+        ),
+        _ => return Err(None),
+    };
+    Err(Some(refusal))
+}
+
+impl Serialize for KeyPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for KeyPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(de::Error::custom)
+    }
+}
