@@ -7,4 +7,5 @@ pub mod release;
 pub mod table;
 pub mod update;
 pub mod registry;
+pub mod security;
 pub mod version;

@@ -1,0 +1,125 @@
+//! Security descriptors in the self-relative form in which Windows stores them, in files' metadata
+//! and in hives, and in the text form (SDDL) in which people read them.
+//!
+//! Only what an image needs: descriptors are built, copied, inherited and shown, never evaluated.
+
+mod binary;
+mod inherit;
+mod sddl;
+mod sid;
+
+pub use binary::{DescriptorError, Layout};
+pub use sddl::SddlError;
+pub use sid::Sid;
+
+/// Bits of [`SecurityDescriptor::control`].
+pub mod control {
+    /// There is a DACL; without an address it is a null one, which lets everybody in.
+    pub const DACL_PRESENT: u16 = 0x0004;
+    /// There is a SACL.
+    pub const SACL_PRESENT: u16 = 0x0010;
+    /// Inheritance to the DACL was asked for (SDDL `AR`).
+    pub const DACL_INHERIT_REQUIRED: u16 = 0x0100;
+    /// The DACL has inherited entries and follows its parent (SDDL `AI`).
+    pub const DACL_AUTO_INHERITED: u16 = 0x0400;
+    /// The SACL follows its parent.
+    pub const SACL_AUTO_INHERITED: u16 = 0x0800;
+    /// The DACL does not take entries from its parent (SDDL `P`).
+    pub const DACL_PROTECTED: u16 = 0x1000;
+    /// The SACL does not take entries from its parent.
+    pub const SACL_PROTECTED: u16 = 0x2000;
+    /// Offsets in place of pointers: every stored descriptor.
+    pub const SELF_RELATIVE: u16 = 0x8000;
+}
+
+/// Bits of an entry's flags.
+pub mod ace_flags {
+    /// Files in a directory inherit the entry (`OI`).
+    pub const OBJECT_INHERIT: u8 = 0x01;
+    /// Subdirectories and subkeys inherit the entry (`CI`).
+    pub const CONTAINER_INHERIT: u8 = 0x02;
+    /// Those that inherit the entry do not pass it on (`NP`).
+    pub const NO_PROPAGATE: u8 = 0x04;
+    /// The entry is for those that inherit it, not for its own object (`IO`).
+    pub const INHERIT_ONLY: u8 = 0x08;
+    /// The entry was inherited (`ID`).
+    pub const INHERITED: u8 = 0x10;
+}
+
+/// Who owns an object and who may do what with it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SecurityDescriptor {
+    /// Bits of [`control`].
+    pub control: u16,
+    /// The owner.
+    pub owner: Option<Sid>,
+    /// The primary group.
+    pub group: Option<Sid>,
+    /// What is audited.
+    pub sacl: Option<Acl>,
+    /// What is allowed and denied.
+    pub dacl: Option<Acl>,
+}
+
+/// A list of entries.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Acl {
+    /// 2, or 4 where an entry is about a directory service's object.
+    pub revision: u8,
+    /// The entries in order.
+    pub entries: Vec<Ace>,
+}
+
+/// One entry of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Ace {
+    /// 0 allows, 1 denies, 2 audits; others are rare.
+    pub kind: u8,
+    /// Bits of [`ace_flags`], and of auditing.
+    pub flags: u8,
+    /// What the entry is about.
+    pub body: AceBody,
+}
+
+/// What an entry grants to whom.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum AceBody {
+    /// Rights for an account or group.
+    Rights {
+        /// The rights as bits.
+        mask: u32,
+        /// The account or group.
+        sid: Sid,
+    },
+    /// A kind of entry that this module does not look into.
+    Opaque(Vec<u8>),
+}
+
+/// The descriptor that a directory of a layer gets, in SDDL.
+pub const DIRECTORY_SDDL: &str = "O:BAG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;FA;;;BA)(A;OICIIO;GA;;;CO)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CI;DC;;;BU)";
+/// The descriptor that a file of a layer gets, in SDDL.
+pub const FILE_SDDL: &str = "O:BAG:SYD:(A;;FA;;;BA)(A;;FA;;;SY)(A;;0x1200a9;;;BU)";
+
+/// The bytes of [`DIRECTORY_SDDL`], as `MSWINDOWS.rawsd` holds them before base64.
+pub fn directory_descriptor() -> &'static [u8] {
+    static BYTES: std::sync::LazyLock<Vec<u8>> =
+        std::sync::LazyLock::new(|| layer_descriptor(DIRECTORY_SDDL));
+    &BYTES
+}
+
+/// The bytes of [`FILE_SDDL`], as `MSWINDOWS.rawsd` holds them before base64.
+pub fn file_descriptor() -> &'static [u8] {
+    static BYTES: std::sync::LazyLock<Vec<u8>> =
+        std::sync::LazyLock::new(|| layer_descriptor(FILE_SDDL));
+    &BYTES
+}
+
+/// The texts are constants of this module, which its tests read; a fault in one would yield no bytes.
+fn layer_descriptor(sddl: &str) -> Vec<u8> {
+    sddl.parse::<SecurityDescriptor>()
+        .map(|descriptor| descriptor.to_bytes(Layout::OwnerFirst))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;
