@@ -3,9 +3,11 @@
 //! Nothing here imports another module of the project.
 
 pub mod compat;
+pub mod path;
+pub mod registry;
 pub mod release;
+pub mod security;
+pub mod shutdown;
 pub mod table;
 pub mod update;
-pub mod registry;
-pub mod security;
 pub mod version;
