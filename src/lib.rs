@@ -7,6 +7,8 @@ pub mod cli;
 pub mod cluster;
 pub mod layer;
 pub mod oci;
+pub mod position;
 pub mod progress;
+pub mod recipe;
 pub mod report;
 pub mod windows;

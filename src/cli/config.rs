@@ -20,6 +20,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::Cli;
 use super::failure::Failure;
+use crate::position::line_and_column;
 
 const FILE_NAME: &str = "wincimg.toml";
 
@@ -69,9 +70,7 @@ fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
 
 fn apply(command: Command, path: &Path, text: &str) -> Result<Command, Failure> {
     let at = |span: Range<usize>, problem: String| {
-        let before = &text[..span.start.min(text.len())];
-        let line = before.matches('\n').count() + 1;
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        let (line, column) = line_and_column(text, span.start);
         Failure::usage(anyhow!("{}:{line}:{column}: {problem}", path.display()))
     };
     let document = DeTable::parse(text)

@@ -1,0 +1,131 @@
+//! The shape of a recipe's file.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::registry::RegistryEntry;
+use super::text::Text;
+
+/// A recipe: what a Windows container image is to hold.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "wincimg recipe")]
+pub(super) struct RecipeFile {
+    /// The image's name.
+    pub(super) name: Text,
+    /// One sentence on what the image is for.
+    pub(super) description: Option<String>,
+    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository.
+    pub(super) base: Text,
+    /// Values that a build may set with --set NAME=VALUE.
+    #[serde(default)]
+    pub(super) variables: BTreeMap<String, Variable>,
+    /// Files and folders that go into the image.
+    #[serde(default)]
+    pub(super) files: Vec<FileEntry>,
+    /// Changes to the image's registry.
+    #[serde(default)]
+    pub(super) registry: Vec<RegistryEntry>,
+    /// Environment variables.
+    #[serde(default)]
+    pub(super) env: BTreeMap<String, Text>,
+    /// The program that a container runs, with its arguments.
+    pub(super) entrypoint: Option<Vec<Text>>,
+    /// Arguments that follow the entry point unless others are given, or the program without one.
+    pub(super) cmd: Option<Vec<Text>>,
+    /// Who runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
+    pub(super) user: Option<Text>,
+    /// The folder it starts in.
+    pub(super) working_dir: Option<Text>,
+    /// Ports it listens on, as 8080 or 53/udp.
+    #[serde(default)]
+    pub(super) ports: Vec<Text>,
+    /// Labels of the image.
+    #[serde(default)]
+    pub(super) labels: BTreeMap<String, Text>,
+    /// Seconds that a container gets to stop; sets both registry keys of Windows.
+    pub(super) shutdown_timeout: Option<Text>,
+    /// Commands that run during the build. They need Windows, so only the docker engine takes them.
+    #[serde(default)]
+    pub(super) run: Vec<RunEntry>,
+}
+
+/// A value that a build may set.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Variable {
+    /// What the value has to be.
+    #[serde(rename = "type", default)]
+    pub(super) kind: VariableType,
+    /// The value if none is set; without a default it has to be set.
+    pub(super) default: Option<Text>,
+    /// What it is for.
+    pub(super) description: Option<String>,
+}
+
+/// What a variable's value has to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, serde::Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum VariableType {
+    /// Any text.
+    #[default]
+    String,
+    /// A whole number.
+    Integer,
+    /// true or false.
+    Boolean,
+}
+
+impl VariableType {
+    pub(super) fn accepts(self, value: &str) -> bool {
+        match self {
+            Self::String => true,
+            Self::Integer => value.parse::<i64>().is_ok(),
+            Self::Boolean => matches!(value, "true" | "false"),
+        }
+    }
+}
+
+impl fmt::Display for VariableType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::String => "string",
+            Self::Integer => "integer",
+            Self::Boolean => "boolean",
+        })
+    }
+}
+
+/// One file or folder; exactly one of from, context, embedded and content says where it comes from.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FileEntry {
+    /// A path relative to the recipe's folder.
+    pub(super) from: Option<Text>,
+    /// A path relative to the build's context.
+    pub(super) context: Option<Text>,
+    /// A program that wincimg brings along: shim.
+    pub(super) embedded: Option<Text>,
+    /// The file's text itself.
+    pub(super) content: Option<Text>,
+    /// Where it goes in the image; a file given with a separator at the end goes into that folder.
+    pub(super) to: Text,
+}
+
+/// One command of the build; either command or shell.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunEntry {
+    /// A program and its arguments, which reach it as they are.
+    pub(super) command: Option<Vec<Text>>,
+    /// A line for the image's shell.
+    pub(super) shell: Option<Text>,
+}
+
+/// The JSON schema of recipe files, for editors.
+pub fn schema() -> serde_json::Value {
+    schemars::schema_for!(RecipeFile).to_value()
+}

@@ -1,0 +1,321 @@
+//! Recipes: what an image is to hold, written once and built for every host.
+//!
+//! A recipe is a TOML file. Its texts may have `${variables}`; with values for these, and a base image
+//! that fits a host, it becomes a [`Plan`], which both engines read and nothing else.
+
+mod file;
+mod library;
+mod plan;
+mod registry;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::position::line_and_column;
+
+use file::RecipeFile;
+pub use file::{VariableType, schema};
+pub use library::{ShippedRecipe, shipped};
+pub use plan::{Command, FileSource, Plan, PlanBase, PlannedFile, Step};
+use text::{Text, Values};
+
+/// A recipe that was read, not yet filled in for a host.
+#[derive(Debug)]
+pub struct Recipe {
+    origin: Origin,
+    file: RecipeFile,
+}
+
+/// Where a recipe's text came from, for messages and for the files that it names.
+#[derive(Debug, Clone)]
+struct Origin {
+    /// A path, or the name of a recipe that ships.
+    name: String,
+    text: String,
+    /// The folder that `from` is relative to; a recipe that ships has none.
+    folder: Option<PathBuf>,
+}
+
+/// What a recipe is filled in with.
+#[derive(Debug, Clone)]
+pub struct Settings<'a> {
+    /// Values for the recipe's variables, by name.
+    pub values: &'a BTreeMap<String, String>,
+    /// The folder that `context` is relative to.
+    pub context: &'a Path,
+}
+
+/// Why a recipe could not be read or filled in.
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    /// No recipe of that name ships, and no file has it.
+    #[error("there is no recipe {name:?}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The recipe that was probably meant.
+        nearest: Option<String>,
+    },
+    /// The file could not be read.
+    #[error("cannot read the recipe {}", path.display())]
+    Unreadable {
+        /// The recipe's file.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// Something in the recipe is not as it has to be.
+    #[error("{origin}:{line}:{column}: {problem}")]
+    Invalid {
+        /// The recipe's file or name.
+        origin: String,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A variable has no default and got no value.
+    #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description))]
+    MissingValue {
+        /// The recipe's name.
+        recipe: String,
+        /// The variable.
+        variable: String,
+        /// What the recipe says about it.
+        description: Option<String>,
+    },
+    /// A value was given for a variable that the recipe has not.
+    #[error("the recipe {recipe:?} has no variable {variable:?}")]
+    UnknownVariable {
+        /// The recipe's name.
+        recipe: String,
+        /// The variable.
+        variable: String,
+        /// The variable that was probably meant.
+        nearest: Option<String>,
+    },
+    /// A value is not of its variable's type.
+    #[error("{value:?} is no {expected}, which the variable {variable:?} has to be")]
+    WrongType {
+        /// The variable.
+        variable: String,
+        /// What was given.
+        value: String,
+        /// The type.
+        expected: VariableType,
+    },
+}
+
+fn described(description: &Option<String>) -> String {
+    description
+        .as_ref()
+        .map(|text| format!(" ({text})"))
+        .unwrap_or_default()
+}
+
+impl RecipeError {
+    /// The next thing to type.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Unknown {
+                nearest: Some(nearest),
+                ..
+            } => Some(format!("did you mean {nearest:?}? `wincimg images` lists the recipes")),
+            Self::Unknown { .. } => Some(
+                "`wincimg images` lists the recipes; a path to a recipe file or its folder works too"
+                    .to_owned(),
+            ),
+            Self::MissingValue { variable, .. } => Some(format!("add --set {variable}=VALUE")),
+            Self::UnknownVariable {
+                nearest: Some(nearest),
+                ..
+            } => Some(format!("did you mean {nearest:?}?")),
+            _ => None,
+        }
+    }
+}
+
+/// The known name that is most like what was typed, if one is near enough.
+fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    known
+        .map(|name| (strsim::jaro_winkler(typed, name), name))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name.to_owned())
+}
+
+impl Recipe {
+    /// Finds a recipe: one that ships, by name; a recipe file; or a folder with a `recipe.toml`.
+    pub fn find(image: &str) -> Result<Self, RecipeError> {
+        if let Some(recipe) = shipped().find(|recipe| recipe.name == image) {
+            return Self::parse(Origin {
+                name: format!("{image}.toml"),
+                text: recipe.text.to_owned(),
+                folder: None,
+            });
+        }
+        let path = Path::new(image);
+        if path.is_dir() {
+            Self::load(&path.join("recipe.toml"))
+        } else if path.is_file() || image.contains(['/', '\\']) || image.ends_with(".toml") {
+            Self::load(path)
+        } else {
+            Err(RecipeError::Unknown {
+                name: image.to_owned(),
+                nearest: nearest(image, shipped().map(|recipe| recipe.name)),
+            })
+        }
+    }
+
+    /// Reads a recipe file.
+    pub fn load(path: &Path) -> Result<Self, RecipeError> {
+        let text = std::fs::read_to_string(path).map_err(|source| RecipeError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+        Self::parse(Origin {
+            name: path.display().to_string(),
+            text,
+            folder: Some(path.parent().unwrap_or(Path::new("")).to_owned()),
+        })
+    }
+
+    fn parse(origin: Origin) -> Result<Self, RecipeError> {
+        let file: RecipeFile = toml::from_str(&origin.text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start);
+            origin.error_at(offset, error.message())
+        })?;
+        let recipe = Self { origin, file };
+        recipe.check_name()?;
+        recipe.check_variables()?;
+        Ok(recipe)
+    }
+
+    /// The recipe's name, which images get unless another is asked for.
+    pub fn name(&self) -> &str {
+        &self.file.name.value
+    }
+
+    /// One sentence on what the image is for.
+    pub fn description(&self) -> &str {
+        self.file.description.as_deref().unwrap_or_default()
+    }
+
+    /// The base's short name or repository, with the variables in it filled in.
+    pub fn base(&self, settings: &Settings<'_>) -> Result<String, RecipeError> {
+        let values = self.values(settings)?;
+        self.resolve(&self.file.base, &values)
+    }
+
+    /// Each variable with its type, default and description.
+    pub fn variables(
+        &self,
+    ) -> impl Iterator<Item = (&str, VariableType, Option<&str>, Option<&str>)> {
+        self.file.variables.iter().map(|(name, variable)| {
+            (
+                name.as_str(),
+                variable.kind,
+                variable.default.as_ref().map(|text| text.value.as_str()),
+                variable.description.as_deref(),
+            )
+        })
+    }
+
+    fn check_name(&self) -> Result<(), RecipeError> {
+        let name = &self.file.name;
+        let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
+        let sound = !name.value.is_empty()
+            && name.value.bytes().all(|byte| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || is_separator(byte)
+            })
+            && !name.value.starts_with(|c: char| !c.is_ascii_alphanumeric())
+            && !name.value.ends_with(|c: char| !c.is_ascii_alphanumeric());
+        if sound {
+            return Ok(());
+        }
+        Err(self.error(
+            name,
+            format!(
+                "{:?} is no image name: expected lower-case letters, digits and single - _ . /",
+                name.value
+            ),
+        ))
+    }
+
+    fn check_variables(&self) -> Result<(), RecipeError> {
+        for (name, variable) in &self.file.variables {
+            if let Some(default) = &variable.default
+                && !variable.kind.accepts(&default.value)
+            {
+                let problem = format!("the default of {name:?} is no {}", variable.kind);
+                return Err(self.error(default, problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// The values of the recipe's own variables.
+    fn values(&self, settings: &Settings<'_>) -> Result<Values, RecipeError> {
+        for variable in settings.values.keys() {
+            if !self.file.variables.contains_key(variable) {
+                return Err(RecipeError::UnknownVariable {
+                    recipe: self.name().to_owned(),
+                    variable: variable.clone(),
+                    nearest: nearest(variable, self.file.variables.keys().map(String::as_str)),
+                });
+            }
+        }
+        let mut values = Values::default();
+        for (name, variable) in &self.file.variables {
+            let value = settings.values.get(name).cloned().or_else(|| {
+                let default = variable.default.as_ref()?;
+                Some(default.value.clone())
+            });
+            let Some(value) = value else {
+                return Err(RecipeError::MissingValue {
+                    recipe: self.name().to_owned(),
+                    variable: name.clone(),
+                    description: variable.description.clone(),
+                });
+            };
+            if !variable.kind.accepts(&value) {
+                return Err(RecipeError::WrongType {
+                    variable: name.clone(),
+                    value,
+                    expected: variable.kind,
+                });
+            }
+            values.insert(name, value);
+        }
+        Ok(values)
+    }
+
+    /// A text of the recipe with its variables filled in.
+    fn resolve(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
+        values
+            .fill(&text.value)
+            .map_err(|problem| self.error(text, problem))
+    }
+
+    fn error(&self, text: &Text, problem: impl Into<String>) -> RecipeError {
+        self.origin.error_at(text.offset, problem)
+    }
+}
+
+impl Origin {
+    fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
+        let (line, column) = line_and_column(&self.text, offset);
+        RecipeError::Invalid {
+            origin: self.name.clone(),
+            line,
+            column,
+            problem: problem.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

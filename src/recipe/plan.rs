@@ -1,0 +1,405 @@
+//! The plan: everything about an image to be made, and nothing about how.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Component, Path, PathBuf};
+
+use serde::Serialize;
+
+use super::file::{FileEntry, RunEntry};
+use super::text::{Text, Values};
+use super::{Recipe, RecipeError, Settings};
+use crate::windows::path::ImagePath;
+use crate::windows::registry::RegistryEdit;
+use crate::windows::shutdown;
+use crate::windows::version::WindowsVersion;
+
+/// Everything about an image to be made. Equal plans make equal images.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Plan {
+    /// The image's name, without registry and tag.
+    pub name: String,
+    /// The base image.
+    pub base: PlanBase,
+    /// The host that it is for.
+    pub host_build: WindowsVersion,
+    /// What is put into it, in the order of the recipe; later ones win.
+    pub files: Vec<PlannedFile>,
+    /// Changes to its registry, in order, without those that `shutdown_timeout` stands for.
+    pub registry: Vec<RegistryEdit>,
+    /// Variables added to the base's environment.
+    pub env: BTreeMap<String, String>,
+    /// The program that a container runs; the base's where absent.
+    pub entrypoint: Option<Vec<String>>,
+    /// Its further arguments; the base's where absent.
+    pub cmd: Option<Vec<String>>,
+    /// Who runs it; the base's where absent.
+    pub user: Option<String>,
+    /// Where it starts; the base's where absent.
+    pub working_dir: Option<ImagePath>,
+    /// Ports added to the base's, as `8080/tcp`.
+    pub ports: Vec<String>,
+    /// Labels added to the base's.
+    pub labels: BTreeMap<String, String>,
+    /// Seconds that a container gets to stop; the base's where absent.
+    pub shutdown_timeout: Option<u32>,
+    /// What has to run on Windows during the build.
+    pub steps: Vec<Step>,
+}
+
+/// The image that another one is built on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlanBase {
+    /// Its reference with a tag.
+    pub name: String,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// Its version of Windows.
+    pub os_version: WindowsVersion,
+}
+
+/// A file or folder on its way into the image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedFile {
+    /// Where it comes from.
+    pub source: FileSource,
+    /// Its path in the image; a folder's content goes into it.
+    pub target: ImagePath,
+}
+
+/// Where a file's bytes are.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileSource {
+    /// A file or folder on disk.
+    Disk(PathBuf),
+    /// The text itself.
+    Text(String),
+    /// A program that wincimg brings along.
+    Embedded(String),
+}
+
+/// A command that needs Windows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// What to run.
+    pub command: Command,
+}
+
+/// How a command is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// A program and its arguments.
+    Exec(Vec<String>),
+    /// A line for the image's shell.
+    Shell(String),
+}
+
+impl Plan {
+    /// Every change to the registry, those of the shutdown timeout among them.
+    pub fn registry_edits(&self) -> Vec<RegistryEdit> {
+        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
+        self.registry.iter().cloned().chain(timeout).collect()
+    }
+}
+
+impl fmt::Display for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exec(arguments) => f.write_str(&arguments.join(" ")),
+            Self::Shell(line) => f.write_str(line),
+        }
+    }
+}
+
+impl fmt::Display for FileSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(path) => write!(f, "{}", path.display()),
+            Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
+            Self::Embedded(name) => write!(f, "{name}, embedded"),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    /// One fact a line, for a person; what the base decides is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let quoted = |list: &[String]| {
+            let words: Vec<String> = list.iter().map(|word| format!("{word:?}")).collect();
+            format!("[{}]", words.join(", "))
+        };
+        writeln!(f, "image       {}", self.name)?;
+        writeln!(f, "host build  {}", self.host_build)?;
+        writeln!(
+            f,
+            "base        {} ({})",
+            self.base.name, self.base.os_version
+        )?;
+        writeln!(f, "            {}", self.base.digest)?;
+        for file in &self.files {
+            writeln!(f, "file        {} from {}", file.target, file.source)?;
+        }
+        for edit in &self.registry_edits() {
+            writeln!(f, "registry    {edit}")?;
+        }
+        for step in &self.steps {
+            writeln!(f, "run         {}", step.command)?;
+        }
+        for (name, value) in &self.env {
+            writeln!(f, "env         {name}={value}")?;
+        }
+        if let Some(entrypoint) = &self.entrypoint {
+            writeln!(f, "entrypoint  {}", quoted(entrypoint))?;
+        }
+        if let Some(cmd) = &self.cmd {
+            writeln!(f, "cmd         {}", quoted(cmd))?;
+        }
+        if let Some(user) = &self.user {
+            writeln!(f, "user        {user}")?;
+        }
+        if let Some(folder) = &self.working_dir {
+            writeln!(f, "workdir     {folder}")?;
+        }
+        for port in &self.ports {
+            writeln!(f, "port        {port}")?;
+        }
+        for (name, value) in &self.labels {
+            writeln!(f, "label       {name}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Recipe {
+    /// Fills the recipe in for one base image and the host that it fits.
+    pub fn plan(
+        &self,
+        base: PlanBase,
+        host_build: WindowsVersion,
+        settings: &Settings<'_>,
+    ) -> Result<Plan, RecipeError> {
+        let mut values = self.values(settings)?;
+        values.insert("name", self.name().to_owned());
+        values.insert("description", self.description().to_owned());
+        values.insert("host_build", host_build.to_string());
+        values.insert("base.name", base.name.clone());
+        values.insert("base.digest", base.digest.clone());
+        values.insert("base.os_version", base.os_version.os_version());
+        let list = |texts: &Option<Vec<Text>>| -> Result<Option<Vec<String>>, RecipeError> {
+            texts
+                .as_ref()
+                .map(|texts| {
+                    texts
+                        .iter()
+                        .map(|text| self.resolve(text, &values))
+                        .collect()
+                })
+                .transpose()
+        };
+        let map =
+            |texts: &BTreeMap<String, Text>| -> Result<BTreeMap<String, String>, RecipeError> {
+                texts
+                    .iter()
+                    .map(|(name, text)| Ok((name.clone(), self.resolve(text, &values)?)))
+                    .collect()
+            };
+        let file = &self.file;
+        let mut registry = Vec::new();
+        for entry in &file.registry {
+            registry.extend(self.registry_edits(entry, &values)?);
+        }
+        Ok(Plan {
+            name: self.name().to_owned(),
+            base,
+            host_build,
+            files: file
+                .files
+                .iter()
+                .map(|entry| self.planned_file(entry, &values, settings))
+                .collect::<Result<_, _>>()?,
+            registry,
+            env: map(&file.env)?,
+            entrypoint: list(&file.entrypoint)?,
+            cmd: list(&file.cmd)?,
+            user: file
+                .user
+                .as_ref()
+                .map(|text| self.resolve(text, &values))
+                .transpose()?,
+            working_dir: file
+                .working_dir
+                .as_ref()
+                .map(|text| self.parsed(text, &values))
+                .transpose()?,
+            ports: file
+                .ports
+                .iter()
+                .map(|text| self.port(text, &values))
+                .collect::<Result<_, _>>()?,
+            labels: map(&file.labels)?,
+            shutdown_timeout: file
+                .shutdown_timeout
+                .as_ref()
+                .map(|text| self.seconds(text, &values))
+                .transpose()?,
+            steps: file
+                .run
+                .iter()
+                .map(|entry| self.step(entry, &values))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+
+    fn parsed<T: std::str::FromStr<Err: fmt::Display>>(
+        &self,
+        text: &Text,
+        values: &Values,
+    ) -> Result<T, RecipeError> {
+        self.resolve(text, values)?
+            .parse()
+            .map_err(|problem: T::Err| self.error(text, problem.to_string()))
+    }
+
+    fn seconds(&self, text: &Text, values: &Values) -> Result<u32, RecipeError> {
+        /// A day: more is a slip of the keyboard, or milliseconds.
+        const MOST: u32 = 86_400;
+        let value = self.resolve(text, values)?;
+        value
+            .parse()
+            .ok()
+            .filter(|seconds| (1..=MOST).contains(seconds))
+            .ok_or_else(|| {
+                let problem =
+                    format!("{value:?} is no shutdown timeout: expected 1 to {MOST} seconds");
+                self.error(text, problem)
+            })
+    }
+
+    fn port(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
+        let value = self.resolve(text, values)?;
+        let (number, protocol) = value.split_once('/').unwrap_or((&value, "tcp"));
+        let sound = number.parse::<u16>().is_ok_and(|number| number > 0)
+            && matches!(protocol, "tcp" | "udp");
+        if sound {
+            Ok(format!("{number}/{protocol}"))
+        } else {
+            Err(self.error(
+                text,
+                format!("{value:?} is no port: expected 8080 or 53/udp"),
+            ))
+        }
+    }
+
+    fn step(&self, entry: &RunEntry, values: &Values) -> Result<Step, RecipeError> {
+        let command = match (&entry.command, &entry.shell) {
+            (Some(arguments), None) if !arguments.is_empty() => Command::Exec(
+                arguments
+                    .iter()
+                    .map(|text| self.resolve(text, values))
+                    .collect::<Result<_, _>>()?,
+            ),
+            (None, Some(line)) => Command::Shell(self.resolve(line, values)?),
+            (Some(_), Some(line)) => {
+                return Err(self.error(line, "a run has either a command or a shell line"));
+            }
+            _ => {
+                let offset = self.origin.text.find("[[run]]").unwrap_or(0);
+                return Err(self
+                    .origin
+                    .error_at(offset, "a run needs a command or a shell line"));
+            }
+        };
+        Ok(Step { command })
+    }
+
+    fn planned_file(
+        &self,
+        entry: &FileEntry,
+        values: &Values,
+        settings: &Settings<'_>,
+    ) -> Result<PlannedFile, RecipeError> {
+        let given = [&entry.from, &entry.context, &entry.embedded, &entry.content];
+        if given.iter().filter(|text| text.is_some()).count() != 1 {
+            return Err(self.error(
+                &entry.to,
+                "a file has exactly one of from, context, embedded and content",
+            ));
+        }
+        let mut own_name = None;
+        let source = if let Some(text) = &entry.from {
+            let path = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
+            own_name = self.name_on_disk(text, &path)?;
+            FileSource::Disk(path)
+        } else if let Some(text) = &entry.context {
+            let resolved = self.resolve(text, values)?;
+            let path = settings.context.join(self.relative(text, &resolved)?);
+            own_name = self.name_on_disk(text, &path)?;
+            FileSource::Disk(path)
+        } else if let Some(text) = &entry.content {
+            FileSource::Text(self.resolve(text, values)?)
+        } else if let Some(text) = &entry.embedded {
+            let name = self.resolve(text, values)?;
+            return Err(self.error(text, format!("nothing named {name:?} is embedded")));
+        } else {
+            return Err(self.error(&entry.to, "a file comes from nowhere"));
+        };
+        let target_text = self.resolve(&entry.to, values)?;
+        let target: ImagePath = target_text
+            .parse()
+            .map_err(|problem| self.error(&entry.to, format!("{problem}")))?;
+        let into_folder = target_text.ends_with(['/', '\\']);
+        let target = match (into_folder, own_name) {
+            (true, None) if matches!(source, FileSource::Text(_)) => {
+                return Err(self.error(&entry.to, "a content needs the name of its file"));
+            }
+            (true, Some(name)) => target
+                .join(&name)
+                .map_err(|problem| self.error(&entry.to, problem.to_string()))?,
+            _ if target.components().is_empty() && !into_folder => {
+                return Err(self.error(&entry.to, "a file cannot replace the drive itself"));
+            }
+            _ => target,
+        };
+        Ok(PlannedFile { source, target })
+    }
+
+    /// The name that a file keeps when it goes into a folder; a folder's content has names of its own.
+    fn name_on_disk(&self, text: &Text, path: &Path) -> Result<Option<String>, RecipeError> {
+        let metadata = std::fs::metadata(path).map_err(|error| {
+            self.error(text, format!("cannot read {}: {error}", path.display()))
+        })?;
+        if metadata.is_dir() {
+            return Ok(None);
+        }
+        match path.file_name().and_then(|name| name.to_str()) {
+            Some(name) => Ok(Some(name.to_owned())),
+            None => Err(self.error(text, format!("{} has no name in Unicode", path.display()))),
+        }
+    }
+
+    pub(super) fn in_recipe_folder(&self, text: &Text, path: &str) -> Result<PathBuf, RecipeError> {
+        let relative = self.relative(text, path)?;
+        match &self.origin.folder {
+            Some(folder) => Ok(folder.join(relative)),
+            None => Err(self.error(text, "a recipe that ships has no folder: use context")),
+        }
+    }
+
+    /// A path that stays where it starts.
+    fn relative<'a>(&self, text: &Text, path: &'a str) -> Result<&'a Path, RecipeError> {
+        let relative = Path::new(path);
+        let stays = relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if stays && !path.is_empty() {
+            Ok(relative)
+        } else {
+            Err(self.error(
+                text,
+                format!("{path:?} leads out of its folder: expected a relative path without .."),
+            ))
+        }
+    }
+}

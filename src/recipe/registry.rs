@@ -1,0 +1,259 @@
+//! Registry changes as a recipe writes them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{self, Deserialize, Deserializer};
+use toml::Spanned;
+
+use super::text::{Text, Values};
+use super::{Recipe, RecipeError};
+use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit};
+
+/// Changes to one key.
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RegistryEntry {
+    /// A key, such as HKLM\SYSTEM\CurrentControlSet\Services\NAME.
+    key: Text,
+    /// What happens to a key of that name in the base: merge or replace.
+    mode: Option<Text>,
+    /// Values to set; an empty name is the key's default value.
+    #[serde(default)]
+    values: BTreeMap<String, ValueEntry>,
+    /// Names of values to delete.
+    #[serde(default)]
+    delete_values: Vec<Text>,
+    /// Delete the key and everything under it.
+    #[serde(default)]
+    delete: bool,
+}
+
+/// A value's data and where it stands in the file.
+#[derive(Debug)]
+struct ValueEntry {
+    offset: usize,
+    data: Data,
+}
+
+/// A whole number is a DWORD, a string an SZ, a list a MULTI_SZ, unless a type is given.
+#[derive(Debug)]
+enum Data {
+    Number(i64),
+    Text(String),
+    List(Vec<String>),
+    Typed { kind: String, data: Box<Data> },
+}
+
+impl<'de> Deserialize<'de> for ValueEntry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Data>::deserialize(deserializer)?;
+        Ok(Self {
+            offset: spanned.span().start,
+            data: spanned.into_inner(),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Data {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Data;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number, a string, a list of strings or { type, data }")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Data, E> {
+                Ok(Data::Number(number))
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Data, E> {
+                Ok(Data::Text(text.to_owned()))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Data, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    list.push(item);
+                }
+                Ok(Data::List(list))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut fields: A) -> Result<Data, A::Error> {
+                let (mut kind, mut data) = (None, None);
+                while let Some(name) = fields.next_key::<String>()? {
+                    match name.as_str() {
+                        "type" => kind = Some(fields.next_value()?),
+                        "data" => data = Some(Box::new(fields.next_value()?)),
+                        other => return Err(de::Error::unknown_field(other, &["type", "data"])),
+                    }
+                }
+                Ok(Data::Typed {
+                    kind: kind.ok_or_else(|| de::Error::missing_field("type"))?,
+                    data: data.ok_or_else(|| de::Error::missing_field("data"))?,
+                })
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl JsonSchema for ValueEntry {
+    fn schema_name() -> Cow<'static, str> {
+        "RegistryValue".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let plain = json_schema!({
+            "anyOf": [
+                { "type": "integer" },
+                { "type": "string" },
+                { "type": "array", "items": { "type": "string" } }
+            ]
+        });
+        json_schema!({
+            "description": "A number is a DWORD, a string an SZ, a list a MULTI_SZ; or say the type",
+            "anyOf": [
+                plain,
+                {
+                    "type": "object",
+                    "properties": { "type": { "type": "string" }, "data": plain },
+                    "required": ["type", "data"],
+                    "additionalProperties": false
+                }
+            ]
+        })
+    }
+}
+
+impl Recipe {
+    /// The edits of one entry, in the order in which they apply.
+    pub(super) fn registry_edits(
+        &self,
+        entry: &RegistryEntry,
+        values: &Values,
+    ) -> Result<Vec<RegistryEdit>, RecipeError> {
+        let key_text = &entry.key;
+        let key: KeyPath = self
+            .resolve(key_text, values)?
+            .parse()
+            .map_err(|problem| self.error(key_text, format!("{problem}")))?;
+        if entry.delete {
+            if !entry.values.is_empty() || !entry.delete_values.is_empty() || entry.mode.is_some() {
+                return Err(self.error(key_text, "a key that is deleted takes nothing else"));
+            }
+            return Ok(vec![RegistryEdit::DeleteKey { key }]);
+        }
+        let mut edits = Vec::new();
+        let mode = self.mode_of(entry, values)?;
+        let nothing_else = entry.values.is_empty() && entry.delete_values.is_empty();
+        if mode != KeyMode::Merge || nothing_else {
+            edits.push(RegistryEdit::CreateKey {
+                key: key.clone(),
+                mode,
+            });
+        }
+        for name in &entry.delete_values {
+            edits.push(RegistryEdit::DeleteValue {
+                key: key.clone(),
+                name: self.resolve(name, values)?,
+            });
+        }
+        for (name, value) in &entry.values {
+            let data = data_of(&value.data, values)
+                .map_err(|problem| self.origin.error_at(value.offset, problem))?;
+            edits.push(RegistryEdit::SetValue {
+                key: key.clone(),
+                name: name.clone(),
+                data,
+            });
+        }
+        Ok(edits)
+    }
+
+    fn mode_of(&self, entry: &RegistryEntry, values: &Values) -> Result<KeyMode, RecipeError> {
+        let Some(text) = &entry.mode else {
+            return Ok(KeyMode::Merge);
+        };
+        match self.resolve(text, values)?.as_str() {
+            "merge" => Ok(KeyMode::Merge),
+            "replace" => Ok(KeyMode::Replace),
+            "replace_values" => Ok(KeyMode::ReplaceValues),
+            other => Err(self.error(
+                text,
+                format!("{other:?} is no mode: expected merge, replace or replace_values"),
+            )),
+        }
+    }
+}
+
+fn data_of(data: &Data, values: &Values) -> Result<RegistryData, String> {
+    match data {
+        Data::Number(number) => dword(*number),
+        Data::Text(text) => Ok(RegistryData::sz(&values.fill(text)?)),
+        Data::List(list) => multi_sz(list, values),
+        Data::Typed { kind, data } => typed(kind, data, values),
+    }
+}
+
+fn typed(kind: &str, data: &Data, values: &Values) -> Result<RegistryData, String> {
+    let text_of = |data: &Data| match data {
+        Data::Text(text) => values.fill(text),
+        Data::Number(number) => Ok(number.to_string()),
+        _ => Err(format!("{kind} takes a single text or number")),
+    };
+    let number_of = |data: &Data| -> Result<i64, String> {
+        let text = text_of(data)?;
+        text.parse()
+            .map_err(|_| format!("{text:?} is no whole number, which {kind} takes"))
+    };
+    match (DataType::from_name(kind), data) {
+        (Some(DataType::SZ), _) => Ok(RegistryData::sz(&text_of(data)?)),
+        (Some(DataType::EXPAND_SZ), _) => Ok(RegistryData::expand_sz(&text_of(data)?)),
+        (Some(DataType::LINK), _) => Ok(RegistryData::link(&text_of(data)?)),
+        (Some(DataType::DWORD), _) => dword(number_of(data)?),
+        (Some(DataType::DWORD_BIG_ENDIAN), _) => u32::try_from(number_of(data)?)
+            .map(RegistryData::dword_big_endian)
+            .map_err(|_| "the number does not fit into 32 bits".to_owned()),
+        (Some(DataType::QWORD), _) => u64::try_from(number_of(data)?)
+            .map(RegistryData::qword)
+            .map_err(|_| "a qword is not negative".to_owned()),
+        (Some(DataType::MULTI_SZ), Data::List(list)) => multi_sz(list, values),
+        (Some(DataType::MULTI_SZ), _) => Err("multi_sz takes a list of strings".to_owned()),
+        (Some(other), _) => {
+            let text = text_of(data)?;
+            let digits: String = text
+                .chars()
+                .filter(|c| !c.is_whitespace() && *c != ',')
+                .collect();
+            let bytes = hex::decode(&digits).map_err(|_| {
+                format!("{text:?} is no row of bytes, which {kind} takes: expected 00 ff")
+            })?;
+            Ok(RegistryData::new(other, bytes))
+        }
+        (None, _) => Err(format!(
+            "{kind:?} is no type of a value: expected sz, expand_sz, multi_sz, dword, qword, binary, \
+             none or another that the registry has"
+        )),
+    }
+}
+
+fn dword(number: i64) -> Result<RegistryData, String> {
+    u32::try_from(number).map(RegistryData::dword).map_err(|_| {
+        format!("{number} does not fit into a dword: give {{ type = \"qword\", data = … }}")
+    })
+}
+
+fn multi_sz(list: &[String], values: &Values) -> Result<RegistryData, String> {
+    let filled: Vec<String> = list
+        .iter()
+        .map(|text| values.fill(text))
+        .collect::<Result<_, _>>()?;
+    RegistryData::multi_sz(&filled).map_err(|error| error.to_string())
+}

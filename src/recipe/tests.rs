@@ -1,0 +1,258 @@
+use super::*;
+use crate::windows::version::WindowsVersion;
+
+fn recipe(text: &str) -> Result<Recipe, RecipeError> {
+    Recipe::parse(Origin {
+        name: "recipe.toml".to_owned(),
+        text: text.to_owned(),
+        folder: Some(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src")),
+    })
+}
+
+fn base() -> PlanBase {
+    PlanBase {
+        name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
+        digest: format!("sha256:{}", "a".repeat(64)),
+        os_version: WindowsVersion::new(17763, 973),
+    }
+}
+
+fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, RecipeError> {
+    let values = values
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .collect();
+    let settings = Settings {
+        values: &values,
+        context: Path::new(env!("CARGO_MANIFEST_DIR")),
+    };
+    recipe.plan(base(), WindowsVersion::new(17763, 973), &settings)
+}
+
+fn plan(body: &str) -> Result<Plan, RecipeError> {
+    let recipe = recipe(&format!("name = \"app\"\nbase = \"nanoserver\"\n{body}"))?;
+    plan_with(&recipe, &[])
+}
+
+fn problem(body: &str) -> String {
+    plan(body).unwrap_err().to_string()
+}
+
+#[test]
+fn every_recipe_that_ships_makes_a_plan() {
+    for shipped in shipped() {
+        let recipe = Recipe::find(shipped.name).unwrap();
+        assert_eq!(recipe.name(), shipped.name);
+        assert!(!recipe.description().is_empty());
+    }
+}
+
+#[test]
+fn the_pause_plan_says_everything_about_its_image() {
+    let plan = plan_with(&Recipe::find("pause").unwrap(), &[]).unwrap();
+    insta::assert_snapshot!(plan.to_string());
+    insta::assert_json_snapshot!(plan);
+}
+
+#[test]
+fn equal_inputs_make_equal_plans() {
+    let pause = Recipe::find("pause").unwrap();
+    let plan = plan_with(&pause, &[]).unwrap();
+    assert_eq!(
+        plan,
+        plan_with(&pause, &[("shutdown_timeout", "30")]).unwrap()
+    );
+    let other = plan_with(&pause, &[("shutdown_timeout", "31")]).unwrap();
+    assert_ne!(plan, other);
+    assert_eq!(other.shutdown_timeout, Some(31));
+}
+
+#[test]
+fn unknown_keys_are_refused_with_their_place() {
+    let error = recipe("name = \"x\"\nbase = \"y\"\nfiels = 1\n").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("recipe.toml:3:1: unknown field `fiels`"),
+        "{error}"
+    );
+    let error =
+        recipe("name = \"x\"\nbase = \"y\"\n[[files]]\nfrom = \"a\"\n  too = \"b\"").unwrap_err();
+    assert!(
+        error.to_string().starts_with("recipe.toml:5:3: "),
+        "{error}"
+    );
+    let error = recipe("name = \"x\"").unwrap_err();
+    assert!(
+        error.to_string().contains("missing field `base`"),
+        "{error}"
+    );
+    let error = recipe("name = \"Über\"\nbase = \"y\"").unwrap_err();
+    assert!(
+        error.to_string().starts_with("recipe.toml:1:8: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn variables_have_types_defaults_and_places() {
+    let text = "name = \"x\"\nbase = \"servercore\"\nports = [\"${port}\"]\n\
+                [variables.port]\ntype = \"integer\"\ndescription = \"where it listens\"\n";
+    let needs_port = recipe(text).unwrap();
+    let error = plan_with(&needs_port, &[]).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the recipe \"x\" needs a value for \"port\" (where it listens)"
+    );
+    assert_eq!(error.hint().as_deref(), Some("add --set port=VALUE"));
+    let plan = plan_with(&needs_port, &[("port", "8080")]).unwrap();
+    assert_eq!(plan.ports, ["8080/tcp"]);
+    let error = plan_with(&needs_port, &[("port", "http")]).unwrap_err();
+    assert!(error.to_string().contains("is no integer"), "{error}");
+    let error = plan_with(&needs_port, &[("prt", "1")]).unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("did you mean \"port\"?"));
+    let error = recipe(&format!("{text}default = \"http\"\n")).unwrap_err();
+    assert!(
+        error.to_string().starts_with("recipe.toml:7:11: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn an_unknown_recipe_suggests_the_nearest_name() {
+    let error = Recipe::find("puase").unwrap_err();
+    assert!(error.hint().unwrap().contains("\"pause\""));
+    assert!(matches!(
+        Recipe::find("./nowhere").unwrap_err(),
+        RecipeError::Unreadable { .. }
+    ));
+}
+
+#[test]
+fn files_come_from_the_recipes_folder_the_context_or_the_recipe_itself() {
+    let plan = plan(
+        "[[files]]\nfrom = \"lib.rs\"\nto = 'C:\\app\\'\n\
+         [[files]]\ncontext = \"src\"\nto = 'C:\\site'\n\
+         [[files]]\ncontent = \"hello ${base.os_version}\"\nto = \"/hello.txt\"\n",
+    )
+    .unwrap();
+    let targets: Vec<String> = plan
+        .files
+        .iter()
+        .map(|file| file.target.to_string())
+        .collect();
+    assert_eq!(targets, [r"C:\app\lib.rs", r"C:\site", r"C:\hello.txt"]);
+    assert_eq!(
+        plan.files[2].source,
+        FileSource::Text("hello 10.0.17763.973".to_owned())
+    );
+}
+
+#[test]
+fn files_that_cannot_be_are_refused_with_their_place() {
+    for (entry, said) in [
+        (
+            "from = \"../Cargo.toml\"\nto = \"/x\"",
+            "5:8: \"../Cargo.toml\" leads out",
+        ),
+        (
+            "from = \"/etc/passwd\"\nto = \"/x\"",
+            "5:8: \"/etc/passwd\" leads out",
+        ),
+        ("from = \"nothing\"\nto = \"/x\"", "5:8: cannot read"),
+        ("from = \"lib.rs\"\nto = \"/../x\"", "6:6: \"..\""),
+        ("from = \"lib.rs\"\nto = \"/CON\"", "6:6: \"CON\""),
+        ("from = \"lib.rs\"\nto = 'D:\\x'", "on another drive"),
+        (
+            "from = \"lib.rs\"\nto = \"/\"\ncontent = \"\"",
+            "exactly one of",
+        ),
+        ("content = \"x\"\nto = \"/folder/\"", "needs the name"),
+        ("embedded = \"shimm\"\nto = \"/x\"", "\"shimm\""),
+    ] {
+        let found = problem(&format!("#\n[[files]]\n{entry}\n"));
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn registry_values_get_the_type_that_they_look_like_or_say() {
+    let plan = plan(
+        "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Acme'\nmode = \"replace\"\ndelete_values = [\"Old\"]\n\
+         values = { Number = 7, Text = \"a\", List = [\"a\", \"b\"], Big = { type = \"qword\", data = 9 },\n\
+         Bytes = { type = \"binary\", data = \"00 ff\" } }\n\
+         [[registry]]\nkey = 'HKLM\\SOFTWARE\\Gone'\ndelete = true\n\
+         [[registry]]\nkey = 'HKLM\\SOFTWARE\\There'\n",
+    )
+    .unwrap();
+    let edits: Vec<String> = plan.registry.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!(edits.join("\n"));
+}
+
+#[test]
+fn registry_entries_that_cannot_be_are_refused() {
+    for (entry, said) in [
+        ("key = 'HKCU\\Software\\X'", "4:7: "),
+        ("key = 'HKLM\\SOFTWARE\\X'\nmode = \"mrge\"", "no mode"),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\ndelete = true\nvalues = { A = 1 }",
+            "nothing else",
+        ),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = -1 }",
+            "5:16: -1 does not fit",
+        ),
+        ("key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = 1.5 }", "5:16: "),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = { type = \"wrd\", data = 1 } }",
+            "no type",
+        ),
+    ] {
+        let found = problem(&format!("[[registry]]\n{entry}\n"));
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn a_shutdown_timeout_is_a_number_of_seconds() {
+    assert_eq!(
+        plan("shutdown_timeout = 90").unwrap().shutdown_timeout,
+        Some(90)
+    );
+    for value in ["0", "-1", "\"30s\"", "30000000"] {
+        assert!(problem(&format!("shutdown_timeout = {value}")).contains("no shutdown timeout"));
+    }
+}
+
+#[test]
+fn a_run_is_either_a_command_or_a_shell_line() {
+    let plan = plan(
+        "[[run]]\ncommand = [\"cmd\", \"/c\", \"echo ${host_build}\"]\n[[run]]\nshell = \"dir\"\n",
+    )
+    .unwrap();
+    assert_eq!(plan.steps[0].command.to_string(), "cmd /c echo 17763.973");
+    assert_eq!(plan.steps[1].command, Command::Shell("dir".to_owned()));
+    assert!(problem("[[run]]\n").contains("needs a command"));
+    assert!(problem("[[run]]\ncommand = []\n").contains("needs a command"));
+}
+
+#[test]
+fn the_schema_knows_every_key_of_the_recipes_that_ship() {
+    let schema = schema();
+    let known = schema["properties"].as_object().unwrap();
+    for shipped in shipped() {
+        let table: toml::Table = shipped.text.parse().unwrap();
+        for key in table.keys() {
+            assert!(known.contains_key(key), "{key}");
+        }
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_makes_the_reader_panic(text in ".{0,200}") {
+        let _ = recipe(&text);
+        let _ = plan(&text);
+    }
+}
