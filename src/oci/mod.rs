@@ -1,1 +1,3 @@
 //! Images as values and the places they live in.
+
+pub mod document;

@@ -1,0 +1,146 @@
+//! What points at content: its type, digest and size, and for an index's entries the platform.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::{Map, Value};
+
+use super::Digest;
+
+/// A pointer to a blob or a manifest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// The type of the content; empty where an old writer left it out.
+    #[serde(default)]
+    pub media_type: String,
+    /// What the content hashes to.
+    pub digest: Digest,
+    /// Its length in bytes.
+    pub size: u64,
+    /// Where a foreign layer can be downloaded from.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub urls: Vec<String>,
+    /// What an index's entry runs on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub platform: Option<Platform>,
+    /// Free-form notes.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "BTreeMap::is_empty"
+    )]
+    pub annotations: BTreeMap<String, String>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Descriptor {
+    /// A pointer with the required fields only.
+    pub fn new(media_type: impl Into<String>, digest: Digest, size: u64) -> Self {
+        Self {
+            media_type: media_type.into(),
+            digest,
+            size,
+            urls: Vec::new(),
+            platform: None,
+            annotations: BTreeMap::new(),
+            other: Map::new(),
+        }
+    }
+
+    /// The same pointer, for the platform given.
+    #[must_use]
+    pub fn with_platform(mut self, platform: Platform) -> Self {
+        self.platform = Some(platform);
+        self
+    }
+}
+
+impl From<&Descriptor> for oci_spec::image::Descriptor {
+    /// The part of a descriptor that transfers need: type, digest, size and urls.
+    fn from(descriptor: &Descriptor) -> Self {
+        let mut spec = Self::new(
+            descriptor.media_type.as_str().into(),
+            descriptor.size,
+            descriptor.digest.clone(),
+        );
+        if !descriptor.urls.is_empty() {
+            spec.set_urls(Some(descriptor.urls.clone()));
+        }
+        spec
+    }
+}
+
+/// What an image runs on.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Platform {
+    /// `amd64`, `arm64`, …
+    #[serde(default)]
+    pub architecture: String,
+    /// `windows`, `linux`, …
+    #[serde(default)]
+    pub os: String,
+    /// The version of Windows inside the image, `10.0.17763.973`.
+    #[serde(
+        default,
+        rename = "os.version",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub os_version: Option<String>,
+    /// What the host has to offer, such as `win32k`.
+    #[serde(
+        default,
+        rename = "os.features",
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub os_features: Vec<String>,
+    /// The processor's variant, `v8`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Platform {
+    /// Windows on amd64, in the version given.
+    pub fn windows(os_version: impl Into<String>) -> Self {
+        Self {
+            architecture: "amd64".to_owned(),
+            os: "windows".to_owned(),
+            os_version: Some(os_version.into()),
+            ..Self::default()
+        }
+    }
+}
+
+impl fmt::Display for Platform {
+    /// `windows/amd64:10.0.17763.973`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.os, self.architecture)?;
+        if let Some(variant) = &self.variant {
+            write!(f, "/{variant}")?;
+        }
+        if let Some(version) = &self.os_version {
+            write!(f, ":{version}")?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads `null`, which Go writes for an empty list or map, as the empty value.
+pub(super) fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}

@@ -1,0 +1,130 @@
+//! One image as a whole: a manifest with the configuration it names, and the changes that make
+//! another image of it.
+
+use super::{
+    Descriptor, Digest, DocumentError, Flavour, History, ImageConfig, Manifest, Platform, Sealed,
+};
+
+/// A manifest and its configuration, which belong together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Image {
+    manifest: Sealed<Manifest>,
+    config: Sealed<ImageConfig>,
+}
+
+/// A layer to put on an image.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Layer {
+    /// The layer's blob as it is stored.
+    pub blob: Descriptor,
+    /// The digest of the uncompressed tar.
+    pub diff_id: Digest,
+    /// What the image's history says about the layer.
+    pub history: History,
+}
+
+impl Image {
+    /// Puts a manifest and its configuration together, checking that they are of one image.
+    pub fn new(
+        manifest: Sealed<Manifest>,
+        config: Sealed<ImageConfig>,
+    ) -> Result<Self, DocumentError> {
+        let inconsistent = |reason| Err(DocumentError::Inconsistent { reason });
+        if manifest.config.digest != *config.digest() {
+            return inconsistent(format!(
+                "the manifest names {}, the configuration is {}",
+                manifest.config.digest,
+                config.digest()
+            ));
+        }
+        if manifest.layers.len() != config.rootfs.diff_ids.len() {
+            return inconsistent(format!(
+                "the manifest has {} layers, the configuration {}",
+                manifest.layers.len(),
+                config.rootfs.diff_ids.len()
+            ));
+        }
+        Ok(Self { manifest, config })
+    }
+
+    /// An image without layers, to start from nothing.
+    pub fn empty(flavour: Flavour, platform: Platform) -> Result<Self, DocumentError> {
+        let config = Sealed::new(ImageConfig {
+            architecture: platform.architecture,
+            os: platform.os,
+            os_version: platform.os_version,
+            os_features: platform.os_features,
+            variant: platform.variant,
+            ..ImageConfig::default()
+        })?;
+        let descriptor = Descriptor::new(flavour.config(), config.digest().clone(), config.size());
+        let manifest = Sealed::new(Manifest::new(flavour, descriptor, Vec::new()))?;
+        Ok(Self { manifest, config })
+    }
+
+    /// The manifest.
+    pub fn manifest(&self) -> &Sealed<Manifest> {
+        &self.manifest
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Sealed<ImageConfig> {
+        &self.config
+    }
+
+    /// The manifest's digest, which is the image's.
+    pub fn digest(&self) -> &Digest {
+        self.manifest.digest()
+    }
+
+    /// A pointer to the image for an index, with the platform that the configuration states.
+    pub fn index_entry(&self) -> Descriptor {
+        Descriptor::new(
+            self.manifest.media_type(),
+            self.digest().clone(),
+            self.manifest.size(),
+        )
+        .with_platform(self.config.platform())
+    }
+
+    /// The image with one more layer on top.
+    pub fn append_layer(&self, layer: Layer) -> Result<Self, DocumentError> {
+        let config = self.config.edit(|config| {
+            config.rootfs.diff_ids.push(layer.diff_id);
+            config.history.push(layer.history);
+        })?;
+        self.with_config(config, |manifest| manifest.layers.push(layer.blob))
+    }
+
+    /// The image with a changed configuration; its list of layers must stay as it is.
+    pub fn edit_config(
+        &self,
+        change: impl FnOnce(&mut ImageConfig),
+    ) -> Result<Self, DocumentError> {
+        let config = self.config.edit(change)?;
+        self.with_config(config, |_| {})
+    }
+
+    /// The image with ordinary types on its foreign layers. The configuration stays what it was.
+    pub fn with_ordinary_layers(&self) -> Result<Self, DocumentError> {
+        Ok(Self {
+            manifest: self.manifest.edit(Manifest::make_layers_ordinary)?,
+            config: self.config.clone(),
+        })
+    }
+
+    fn with_config(
+        &self,
+        config: Sealed<ImageConfig>,
+        change: impl FnOnce(&mut Manifest),
+    ) -> Result<Self, DocumentError> {
+        let manifest = self.manifest.edit(|manifest| {
+            manifest.config.digest = config.digest().clone();
+            manifest.config.size = config.size();
+            // An embedded copy of the old configuration would contradict the digest.
+            manifest.config.other.remove("data");
+            change(manifest);
+        })?;
+        Self::new(manifest, config)
+    }
+}

@@ -1,0 +1,54 @@
+//! An index, which Docker calls a manifest list: one image for each platform.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::descriptor::null_is_default;
+use super::sealed::Content;
+use super::{Descriptor, Flavour, media_type};
+
+/// Several images under one name, told apart by platform.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Index {
+    /// Always 2.
+    pub schema_version: u32,
+    /// The document's own type; OCI writers may leave it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media_type: Option<String>,
+    /// The entries, each with its platform.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub manifests: Vec<Descriptor>,
+    /// Fields that this crate has no use for, kept as they are.
+    #[serde(flatten)]
+    pub other: Map<String, Value>,
+}
+
+impl Content for Index {
+    const WHAT: &'static str = "image index";
+}
+
+impl Index {
+    /// An index of the flavour given; every entry should carry its platform, `os.version` included.
+    pub fn new(flavour: Flavour, manifests: Vec<Descriptor>) -> Self {
+        Self {
+            schema_version: 2,
+            media_type: Some(flavour.index().to_owned()),
+            manifests,
+            other: Map::new(),
+        }
+    }
+
+    /// The type under which the index is published.
+    pub fn media_type(&self) -> &str {
+        match self.media_type.as_deref() {
+            None | Some("") => media_type::OCI_INDEX,
+            Some(stated) => stated,
+        }
+    }
+
+    /// Whose words the index is written in.
+    pub fn flavour(&self) -> Flavour {
+        Flavour::of(self.media_type())
+    }
+}

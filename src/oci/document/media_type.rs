@@ -1,0 +1,149 @@
+//! The media types of images, in Docker's words and in OCI's.
+
+/// Docker's image manifest, version 2 schema 2.
+pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+/// Docker's manifest list.
+pub const DOCKER_INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+/// Docker's image configuration.
+pub const DOCKER_CONFIG: &str = "application/vnd.docker.container.image.v1+json";
+/// Docker's layer, a gzipped tar.
+pub const DOCKER_LAYER_GZIP: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
+/// Docker's layer, a plain tar.
+pub const DOCKER_LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
+/// OCI's image manifest.
+pub const OCI_MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+/// OCI's image index.
+pub const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
+/// OCI's image configuration.
+pub const OCI_CONFIG: &str = "application/vnd.oci.image.config.v1+json";
+/// OCI's layer, a gzipped tar.
+pub const OCI_LAYER_GZIP: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
+/// OCI's layer, a plain tar.
+pub const OCI_LAYER: &str = "application/vnd.oci.image.layer.v1.tar";
+
+const DOCKER_FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar";
+const OCI_FOREIGN: &str = "application/vnd.oci.image.layer.nondistributable.v1.tar";
+
+/// Whose words a document is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// Docker's registry API, version 2 schema 2.
+    Docker,
+    /// The Open Container Initiative's image specification.
+    Oci,
+}
+
+impl Flavour {
+    /// The flavour that a media type belongs to; OCI where it tells nothing.
+    pub fn of(media_type: &str) -> Self {
+        if media_type.starts_with("application/vnd.docker.") {
+            Self::Docker
+        } else {
+            Self::Oci
+        }
+    }
+
+    /// The type of an image manifest.
+    pub const fn manifest(self) -> &'static str {
+        match self {
+            Self::Docker => DOCKER_MANIFEST,
+            Self::Oci => OCI_MANIFEST,
+        }
+    }
+
+    /// The type of an index, which Docker calls a manifest list.
+    pub const fn index(self) -> &'static str {
+        match self {
+            Self::Docker => DOCKER_INDEX,
+            Self::Oci => OCI_INDEX,
+        }
+    }
+
+    /// The type of an image configuration.
+    pub const fn config(self) -> &'static str {
+        match self {
+            Self::Docker => DOCKER_CONFIG,
+            Self::Oci => OCI_CONFIG,
+        }
+    }
+
+    /// The type of a gzipped layer.
+    pub const fn layer_gzip(self) -> &'static str {
+        match self {
+            Self::Docker => DOCKER_LAYER_GZIP,
+            Self::Oci => OCI_LAYER_GZIP,
+        }
+    }
+
+    /// The type of an uncompressed layer.
+    pub const fn layer(self) -> &'static str {
+        match self {
+            Self::Docker => DOCKER_LAYER,
+            Self::Oci => OCI_LAYER,
+        }
+    }
+}
+
+/// Whether the type is an image manifest's.
+pub fn is_manifest(media_type: &str) -> bool {
+    matches!(media_type, DOCKER_MANIFEST | OCI_MANIFEST)
+}
+
+/// Whether the type is an index's or a manifest list's.
+pub fn is_index(media_type: &str) -> bool {
+    matches!(media_type, DOCKER_INDEX | OCI_INDEX)
+}
+
+/// Whether the type is an image configuration's.
+pub fn is_config(media_type: &str) -> bool {
+    matches!(media_type, DOCKER_CONFIG | OCI_CONFIG)
+}
+
+/// Whether the type is that of a layer which registries need not hold: Microsoft's base layers
+/// before 2023.
+pub fn is_foreign(media_type: &str) -> bool {
+    foreign_suffix(media_type).is_some()
+}
+
+/// The ordinary type for a foreign layer's; every other type as it is.
+pub fn ordinary(media_type: &str) -> String {
+    match foreign_suffix(media_type) {
+        Some((Flavour::Docker, suffix)) => format!("{DOCKER_LAYER}{suffix}"),
+        Some((Flavour::Oci, suffix)) => format!("{OCI_LAYER}{suffix}"),
+        None => media_type.to_owned(),
+    }
+}
+
+/// The flavour and the compression of a foreign layer's type.
+fn foreign_suffix(media_type: &str) -> Option<(Flavour, &str)> {
+    let (flavour, suffix) = media_type
+        .strip_prefix(DOCKER_FOREIGN)
+        .map(|suffix| (Flavour::Docker, suffix))
+        .or_else(|| Some((Flavour::Oci, media_type.strip_prefix(OCI_FOREIGN)?)))?;
+    (suffix.is_empty() || suffix.starts_with(['.', '+'])).then_some((flavour, suffix))
+}
+
+/// How a layer is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// A plain tar.
+    None,
+    /// A gzipped tar.
+    Gzip,
+    /// A tar compressed with zstd.
+    Zstd,
+}
+
+/// How a layer of this type is compressed; `None` where the type is not a layer's.
+pub fn compression(media_type: &str) -> Option<Compression> {
+    let ordinary = ordinary(media_type);
+    let suffix = ordinary
+        .strip_prefix(DOCKER_LAYER)
+        .or_else(|| ordinary.strip_prefix(OCI_LAYER))?;
+    match suffix {
+        "" => Some(Compression::None),
+        ".gzip" | "+gzip" => Some(Compression::Gzip),
+        ".zstd" | "+zstd" => Some(Compression::Zstd),
+        _ => None,
+    }
+}
