@@ -1,3 +1,5 @@
 //! Images as values and the places they live in.
 
 pub mod document;
+pub mod reference;
+pub mod registry;

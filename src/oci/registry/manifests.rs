@@ -1,0 +1,170 @@
+//! Manifests and indexes: small documents, kept byte for byte as their digest names them.
+
+use std::str::FromStr;
+
+use bytes::Bytes;
+use oci_spec::image::{Descriptor, Digest, MediaType};
+use reqwest::Method;
+use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
+
+use super::transport::{Payload, header};
+use super::{Hasher, RegistryError, Repository};
+
+/// The formats this program reads, so that a registry does not convert to one it does not.
+const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
+    application/vnd.docker.distribution.manifest.list.v2+json, \
+    application/vnd.oci.image.manifest.v1+json, \
+    application/vnd.docker.distribution.manifest.v2+json";
+/// The distribution specification's advice for the largest manifest.
+const LIMIT: u64 = 4 * 1024 * 1024;
+const CONTENT_DIGEST: &str = "docker-content-digest";
+
+/// A manifest or an index as the registry has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawManifest {
+    /// The document, byte for byte.
+    pub bytes: Bytes,
+    /// Its format, by the registry's header or else by its own word.
+    pub media_type: String,
+    /// The digest of the bytes.
+    pub digest: Digest,
+}
+
+impl RawManifest {
+    /// How an index or another document refers to it.
+    pub fn descriptor(&self) -> Descriptor {
+        Descriptor::new(
+            MediaType::from(self.media_type.as_str()),
+            self.bytes.len() as u64,
+            self.digest.clone(),
+        )
+    }
+}
+
+impl Repository {
+    /// What a tag or digest names, without its bytes; nothing where the registry has none.
+    pub async fn head_manifest(&self, which: &str) -> Result<Option<Descriptor>, RegistryError> {
+        let what = format!("look for manifest {which} of {self}");
+        let mut request = self.request(Method::HEAD, &format!("manifests/{which}"), what);
+        request
+            .headers
+            .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
+        let response = match self.inner().call(&request).await {
+            Ok(response) => response,
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if let Some(descriptor) = described(which, response.headers()) {
+            return Ok(Some(descriptor));
+        }
+        // The digest's header is optional, and a registry without it has to give the bytes.
+        match self.get_manifest(which).await {
+            Ok(manifest) => Ok(Some(manifest.descriptor())),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The document that a tag or digest names; its digest is verified.
+    pub async fn get_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
+        let what = format!("read manifest {which} of {self}");
+        let mut request = self.request(Method::GET, &format!("manifests/{which}"), what);
+        request
+            .headers
+            .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
+        let (headers, _, bytes) = self.inner().fetch(&request, LIMIT).await?;
+        let promised = match Digest::from_str(which) {
+            Ok(asked_for) => Some(asked_for),
+            Err(_) => promised_digest(&headers),
+        };
+        let digest = verified(promised, &bytes, &format!("manifest {which} of {self}"))?;
+        let media_type = text(&headers, CONTENT_TYPE.as_str())
+            .map(|value| {
+                value
+                    .split(';')
+                    .next()
+                    .unwrap_or_default()
+                    .trim()
+                    .to_owned()
+            })
+            .filter(|value| !value.is_empty() && value != "application/json")
+            .or_else(|| own_media_type(&bytes))
+            .unwrap_or_else(|| MediaType::ImageManifest.to_string());
+        Ok(RawManifest {
+            bytes,
+            media_type,
+            digest,
+        })
+    }
+
+    /// Publishes a document under a tag or its digest, and says which digest it has.
+    pub async fn put_manifest(
+        &self,
+        which: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<Digest, RegistryError> {
+        let what = format!("publish manifest {which} of {self}");
+        let named = format!("manifest {which} for {self}");
+        let digest = verified(Digest::from_str(which).ok(), &bytes, &named)?;
+        let mut request = self.request(Method::PUT, &format!("manifests/{which}"), what);
+        request.headers.insert(CONTENT_TYPE, header(media_type)?);
+        request.payload = Payload::Bytes(bytes);
+        let response = self.inner().call(&request).await?;
+        match promised_digest(response.headers()) {
+            Some(taken) if taken != digest && taken.algorithm() == digest.algorithm() => {
+                Err(RegistryError::Digest {
+                    what: format!("manifest {which} as {self} took it"),
+                    expected: digest.to_string(),
+                    actual: taken.to_string(),
+                })
+            }
+            _ => Ok(digest),
+        }
+    }
+}
+
+/// Digest, type and size by headers alone, where they say all three.
+fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
+    let digest = Digest::from_str(which)
+        .ok()
+        .or_else(|| promised_digest(headers))?;
+    let size = text(headers, CONTENT_LENGTH.as_str())?.parse().ok()?;
+    let media_type = text(headers, CONTENT_TYPE.as_str())?
+        .split(';')
+        .next()?
+        .trim();
+    (media_type != "application/json")
+        .then(|| Descriptor::new(MediaType::from(media_type), size, digest))
+}
+
+/// The digest of the bytes, in the algorithm of the promised one, which it has to be.
+fn verified(promised: Option<Digest>, bytes: &[u8], what: &str) -> Result<Digest, RegistryError> {
+    let mut hasher = match &promised {
+        Some(promised) => Hasher::like(promised)?,
+        None => Hasher::sha256(),
+    };
+    hasher.update(bytes);
+    match promised {
+        Some(promised) => hasher.verify(&promised, what).map(|()| promised),
+        None => hasher.digest(),
+    }
+}
+
+fn promised_digest(headers: &HeaderMap) -> Option<Digest> {
+    Digest::from_str(text(headers, CONTENT_DIGEST)?).ok()
+}
+
+fn text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// The `mediaType` that newer documents carry inside.
+fn own_media_type(bytes: &[u8]) -> Option<String> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed {
+        media_type: Option<String>,
+    }
+    serde_json::from_slice::<Typed>(bytes).ok()?.media_type
+}

@@ -1,0 +1,256 @@
+//! When a failed request is worth another attempt, and how long to wait before it.
+
+use std::time::{Duration, SystemTime};
+
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use tokio::time::Instant;
+
+use super::{Inner, RegistryError};
+
+/// How often and how patiently a request is repeated when it failed for a passing reason.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// Attempts after the first one; bytes that moved in between start the count again.
+    pub retries: usize,
+    /// The wait before the first repetition; it doubles with each, and jitter adds up to as much.
+    pub first_wait: Duration,
+    /// No wait of our own is longer than this.
+    pub longest_wait: Duration,
+    /// A registry that asks for more patience than this (`Retry-After`) is given up.
+    pub longest_retry_after: Duration,
+}
+
+impl Default for RetryPolicy {
+    fn default() -> Self {
+        Self {
+            retries: 5,
+            first_wait: Duration::from_millis(200),
+            longest_wait: Duration::from_secs(20),
+            longest_retry_after: Duration::from_mins(5),
+        }
+    }
+}
+
+impl RetryPolicy {
+    fn waits(&self) -> ExponentialBackoff {
+        ExponentialBuilder::new()
+            .with_min_delay(self.first_wait)
+            .with_max_delay(self.longest_wait)
+            .with_max_times(self.retries)
+            .with_jitter()
+            .build()
+    }
+}
+
+/// Progress worth starting the count of attempts again: less would let a connection that breaks
+/// at every byte go on for ever.
+const PROGRESS: u64 = 64 * 1024;
+
+/// The attempts that one operation has left.
+pub(super) struct Attempts {
+    policy: RetryPolicy,
+    waits: ExponentialBackoff,
+    made: usize,
+    moved: u64,
+    deadline: Option<Instant>,
+}
+
+impl Attempts {
+    pub(super) fn new(policy: RetryPolicy, deadline: Option<Instant>) -> Self {
+        Self {
+            policy,
+            waits: policy.waits(),
+            made: 1,
+            moved: 0,
+            deadline,
+        }
+    }
+
+    /// Notes bytes that are safe on the other side.
+    pub(super) fn advance(&mut self, bytes: u64) {
+        self.moved = self.moved.saturating_add(bytes);
+    }
+
+    /// Waits until the next attempt may be made, or hands the error back where there is none left.
+    pub(super) async fn pause(
+        &mut self,
+        inner: &Inner,
+        error: RegistryError,
+    ) -> Result<(), RegistryError> {
+        let wait = self.wait(error)?;
+        if wait >= Duration::from_secs(3) {
+            inner.progress.note(&format!(
+                "waiting {} s before the next attempt",
+                wait.as_secs()
+            ));
+        }
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    fn wait(&mut self, error: RegistryError) -> Result<Duration, RegistryError> {
+        if !error.is_transient() {
+            return Err(error);
+        }
+        if self.moved >= PROGRESS {
+            self.moved = 0;
+            self.waits = self.policy.waits();
+        }
+        let asked = error.retry_after();
+        let allowed = asked.is_none_or(|asked| asked <= self.policy.longest_retry_after);
+        let own = self.waits.next().filter(|_| allowed);
+        let Some(own) = own else {
+            return Err(self.give_up(error));
+        };
+        let wait = asked.map_or(own, |asked| asked.max(own));
+        if self
+            .deadline
+            .is_some_and(|deadline| Instant::now() + wait >= deadline)
+        {
+            return Err(self.give_up(error));
+        }
+        tracing::debug!(%error, attempt = self.made, ?wait, "trying again");
+        self.made += 1;
+        Ok(wait)
+    }
+
+    fn give_up(&self, error: RegistryError) -> RegistryError {
+        if self.made == 1 {
+            return error;
+        }
+        RegistryError::GaveUp {
+            attempts: self.made,
+            source: Box::new(error),
+        }
+    }
+}
+
+/// `Retry-After` in either of its spellings: seconds, or the date after which to come back.
+pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = text.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new()
+        .parse_timestamp(text)
+        .ok()?;
+    Some(
+        SystemTime::from(date)
+            .duration_since(now)
+            .unwrap_or_default(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::time::UNIX_EPOCH;
+
+    use reqwest::StatusCode;
+
+    use super::*;
+
+    fn failure(status: StatusCode, retry_after: Option<u64>) -> RegistryError {
+        RegistryError::Status {
+            host: "host".into(),
+            what: "read".into(),
+            status,
+            detail: String::new(),
+            retry_after: retry_after.map(Duration::from_secs),
+        }
+    }
+
+    fn attempts(retries: usize) -> Attempts {
+        let policy = RetryPolicy {
+            retries,
+            ..RetryPolicy::default()
+        };
+        Attempts::new(policy, None)
+    }
+
+    #[test]
+    fn waits_grow_and_end() {
+        let mut attempts = attempts(3);
+        let mut waits = Vec::new();
+        let error = loop {
+            match attempts.wait(failure(StatusCode::BAD_GATEWAY, None)) {
+                Ok(wait) => waits.push(wait),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(waits.len(), 3);
+        assert!(waits[0] >= Duration::from_millis(200) && waits[0] <= Duration::from_millis(400));
+        assert!(waits[2] >= Duration::from_millis(800));
+        assert_eq!(error.to_string(), "gave up after 4 attempts");
+        assert_eq!(error.status(), Some(StatusCode::BAD_GATEWAY));
+    }
+
+    #[test]
+    fn a_wrong_request_is_not_repeated() {
+        for status in [
+            StatusCode::BAD_REQUEST,
+            StatusCode::NOT_FOUND,
+            StatusCode::NOT_IMPLEMENTED,
+        ] {
+            let error = attempts(3).wait(failure(status, None)).unwrap_err();
+            assert!(matches!(error, RegistryError::Status { .. }));
+        }
+    }
+
+    #[test]
+    fn the_registrys_wish_is_obeyed_up_to_a_limit() {
+        let too_many = StatusCode::TOO_MANY_REQUESTS;
+        let wait = attempts(3).wait(failure(too_many, Some(42))).unwrap();
+        assert_eq!(wait, Duration::from_secs(42));
+        assert!(attempts(3).wait(failure(too_many, Some(3600))).is_err());
+    }
+
+    #[test]
+    fn bytes_that_moved_start_the_count_again() {
+        let mut attempts = attempts(1);
+        for _ in 0..10 {
+            attempts.advance(PROGRESS);
+            attempts
+                .wait(failure(StatusCode::BAD_GATEWAY, None))
+                .unwrap();
+        }
+        assert!(
+            attempts
+                .wait(failure(StatusCode::BAD_GATEWAY, None))
+                .is_err()
+        );
+    }
+
+    #[tokio::test]
+    async fn no_wait_goes_past_the_time_limit() {
+        let policy = RetryPolicy {
+            first_wait: Duration::from_secs(5),
+            ..RetryPolicy::default()
+        };
+        let mut attempts = Attempts::new(policy, Some(Instant::now() + Duration::from_secs(1)));
+        assert!(
+            attempts
+                .wait(failure(StatusCode::BAD_GATEWAY, None))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn retry_after_is_read_as_seconds_and_as_a_date() {
+        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
+        let read = |text: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, text.parse().unwrap());
+            retry_after(&headers, now)
+        };
+        assert_eq!(read("120"), Some(Duration::from_secs(120)));
+        assert_eq!(
+            read("Sun, 06 Nov 1994 08:50:07 GMT"),
+            Some(Duration::from_secs(30))
+        );
+        assert_eq!(read("Sun, 06 Nov 1994 08:00:00 GMT"), Some(Duration::ZERO));
+        assert_eq!(read("soon"), None);
+    }
+}

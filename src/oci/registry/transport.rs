@@ -1,0 +1,485 @@
+//! One HTTP exchange: streamed bodies, our own redirects, time bounds and errors that name things.
+
+use std::io;
+use std::pin::pin;
+use std::time::{Duration, SystemTime};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Body, Method, Request, Response, StatusCode, Url};
+use serde::Deserialize;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+use super::client::Trust;
+use super::retry::retry_after;
+use super::source::BlobSource;
+use super::{Inner, RegistryError};
+use crate::progress::Task;
+
+/// What is sent to where; it can be sent again.
+pub(super) struct Exchange<'a> {
+    /// The purpose, as it reads after "failed to".
+    pub(super) what: String,
+    pub(super) method: Method,
+    pub(super) url: Url,
+    pub(super) headers: HeaderMap,
+    pub(super) payload: Payload<'a>,
+}
+
+/// A request's body.
+#[derive(Clone)]
+pub(super) enum Payload<'a> {
+    Empty,
+    Bytes(Bytes),
+    Stream(Piece<'a>),
+}
+
+/// A part of a blob, read anew each time that it is sent.
+#[derive(Clone, Copy)]
+pub(super) struct Piece<'a> {
+    pub(super) source: &'a dyn BlobSource,
+    pub(super) task: &'a dyn Task,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+}
+
+const MOST_REDIRECTS: usize = 10;
+/// Bytes read from a source at once; two such chunks wait for the connection at most.
+const CHUNK: usize = 128 * 1024;
+const CHUNKS_WAITING: usize = 2;
+/// A registry that commits a large blob is silent for longer than one that reads it.
+const COMMIT_PATIENCE: u32 = 10;
+/// The most of an error's body that is read.
+const ERROR_LIMIT: u64 = 64 * 1024;
+
+impl Inner {
+    /// Sends and follows redirects. An `Authorization` header stays with the host it was made for.
+    pub(super) async fn follow(&self, exchange: &Exchange<'_>) -> Result<Response, RegistryError> {
+        let mut url = exchange.url.clone();
+        let mut headers = exchange.headers.clone();
+        for _ in 0..MOST_REDIRECTS {
+            let response = self.send_to(exchange, &url, &headers).await?;
+            let Some(target) = redirect_target(exchange, &response)? else {
+                return Ok(response);
+            };
+            if target.origin() != url.origin() {
+                headers.remove(AUTHORIZATION);
+            }
+            url = target;
+        }
+        Err(RegistryError::Redirect {
+            host: host_of(&exchange.url),
+            what: exchange.what.clone(),
+            target: shown(&url),
+            reason: "there were ten redirects before it",
+        })
+    }
+
+    /// Sends once; whatever status comes is an answer.
+    pub(super) async fn send(&self, exchange: &Exchange<'_>) -> Result<Response, RegistryError> {
+        self.send_to(exchange, &exchange.url, &exchange.headers)
+            .await
+    }
+
+    async fn send_to(
+        &self,
+        exchange: &Exchange<'_>,
+        url: &Url,
+        headers: &HeaderMap,
+    ) -> Result<Response, RegistryError> {
+        let trust = Trust::of(url, &self.insecure)?;
+        let client = self.clients.get(url, trust)?;
+        let mut request = Request::new(exchange.method.clone(), url.clone());
+        *request.headers_mut() = headers.clone();
+        let started = Instant::now();
+        let sent = match &exchange.payload {
+            Payload::Stream(piece) => {
+                self.bounded(
+                    &exchange.what,
+                    self.stream(exchange, piece, client, request),
+                )
+                .await?
+            }
+            payload => {
+                let body = match payload {
+                    Payload::Bytes(bytes) => bytes.clone(),
+                    _ => Bytes::new(),
+                };
+                let reads = matches!(exchange.method, Method::GET | Method::HEAD);
+                if !reads {
+                    request
+                        .headers_mut()
+                        .insert(CONTENT_LENGTH, body.len().into());
+                    *request.body_mut() = Some(Body::from(body));
+                }
+                let patience = if reads {
+                    self.options.idle_timeout
+                } else {
+                    self.commit_patience()
+                };
+                let answer = self.bounded(&exchange.what, async {
+                    timeout(patience, client.execute(request))
+                        .await
+                        .map_err(|_| stalled(exchange, url, patience))
+                });
+                answer
+                    .await?
+                    .map_err(|error| unreachable_host(exchange, url, error))
+            }
+        };
+        let status = sent
+            .as_ref()
+            .ok()
+            .map(|response| response.status().as_u16());
+        tracing::debug!(
+            method = %exchange.method,
+            url = %shown(url),
+            status,
+            ms = started.elapsed().as_millis(),
+            "registry request"
+        );
+        sent
+    }
+
+    /// Sends a request whose body is read from a source while it is sent.
+    async fn stream(
+        &self,
+        exchange: &Exchange<'_>,
+        piece: &Piece<'_>,
+        client: reqwest::Client,
+        mut request: Request,
+    ) -> Result<Result<Response, RegistryError>, RegistryError> {
+        let url = request.url().clone();
+        let unreadable = |source| RegistryError::Source {
+            what: exchange.what.clone(),
+            source,
+        };
+        let reader = piece.source.open(piece.offset).await.map_err(unreadable)?;
+        piece.task.set_position(piece.offset);
+
+        let (sender, receiver) = mpsc::channel::<io::Result<Bytes>>(CHUNKS_WAITING);
+        let chunks = stream::unfold(receiver, |mut receiver| async {
+            receiver.recv().await.map(|chunk| (chunk, receiver))
+        });
+        request
+            .headers_mut()
+            .insert(CONTENT_LENGTH, piece.length.into());
+        *request.body_mut() = Some(Body::wrap_stream(chunks));
+
+        let idle = self.options.idle_timeout;
+        let mut answer = pin!(client.execute(request));
+        let pump = pump(reader, piece, sender, idle);
+        tokio::select! {
+            answer = &mut answer => {
+                return Ok(answer.map_err(|error| unreachable_host(exchange, &url, error)));
+            }
+            pumped = pump => match pumped {
+                Pumped::All | Pumped::Refused => {}
+                Pumped::Stalled => return Ok(Err(stalled(exchange, &url, idle))),
+                Pumped::Unreadable(error) => return Err(unreadable(error)),
+            },
+        }
+        let patience = self.commit_patience();
+        match timeout(patience, answer).await {
+            Ok(answer) => Ok(answer.map_err(|error| unreachable_host(exchange, &url, error))),
+            Err(_) => Ok(Err(stalled(exchange, &url, patience))),
+        }
+    }
+
+    fn commit_patience(&self) -> Duration {
+        self.options.idle_timeout * COMMIT_PATIENCE
+    }
+
+    /// Success as it is; anything else as an error with the registry's own words. `tried` says
+    /// which credential went along.
+    pub(super) async fn check(
+        &self,
+        exchange: &Exchange<'_>,
+        response: Response,
+        tried: &str,
+    ) -> Result<Response, RegistryError> {
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let host = host_of(response.url());
+        let what = exchange.what.clone();
+        let retry_after = retry_after(response.headers(), SystemTime::now());
+        let body = self.read_body(response, &what, ERROR_LIMIT).await;
+        let detail = body.map(|body| own_words(&body)).unwrap_or_default();
+        let tried = tried.to_owned();
+        Err(match status {
+            StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
+                host,
+                what,
+                tried,
+                detail,
+            },
+            StatusCode::FORBIDDEN => RegistryError::Forbidden {
+                host,
+                what,
+                tried,
+                detail,
+            },
+            _ => RegistryError::Status {
+                host,
+                what,
+                status,
+                detail,
+                retry_after,
+            },
+        })
+    }
+
+    /// A whole body in memory, if it is not larger than `limit`.
+    pub(super) async fn read_body(
+        &self,
+        mut response: Response,
+        what: &str,
+        limit: u64,
+    ) -> Result<Bytes, RegistryError> {
+        let too_large = || RegistryError::TooLarge {
+            what: format!("the answer to the request to {what}"),
+            limit,
+        };
+        let announced = response.content_length();
+        if announced.is_some_and(|length| length > limit) {
+            return Err(too_large());
+        }
+        let mut body = BytesMut::new();
+        loop {
+            let at = body.len() as u64;
+            let Some(chunk) = self.next_chunk(&mut response, what, at, announced).await? else {
+                return Ok(body.freeze());
+            };
+            if at + chunk.len() as u64 > limit {
+                return Err(too_large());
+            }
+            body.extend_from_slice(&chunk);
+        }
+    }
+
+    /// The next bytes of a body; `at` and `size` say where in the whole an error happened.
+    pub(super) async fn next_chunk(
+        &self,
+        response: &mut Response,
+        what: &str,
+        at: u64,
+        size: Option<u64>,
+    ) -> Result<Option<Bytes>, RegistryError> {
+        let idle = self.options.idle_timeout;
+        let host = host_of(response.url());
+        let next = self.bounded(what, async { Ok(timeout(idle, response.chunk()).await) });
+        match next.await? {
+            Ok(Ok(chunk)) => Ok(chunk),
+            Ok(Err(error)) => Err(RegistryError::Interrupted {
+                what: format!("the answer of {host}"),
+                at,
+                size: size.unwrap_or(at),
+                source: Some(error.without_url().into()),
+            }),
+            Err(_) => Err(RegistryError::Stalled {
+                host,
+                what: what.to_owned(),
+                after: idle,
+            }),
+        }
+    }
+
+    /// Runs something until the total time bound is over.
+    async fn bounded<T>(
+        &self,
+        what: &str,
+        work: impl Future<Output = Result<T, RegistryError>>,
+    ) -> Result<T, RegistryError> {
+        match (self.deadline, self.options.timeout) {
+            (Some(deadline), Some(limit)) => tokio::time::timeout_at(deadline, work)
+                .await
+                .unwrap_or_else(|_| {
+                    Err(RegistryError::TimeLimit {
+                        what: what.to_owned(),
+                        limit,
+                    })
+                }),
+            _ => work.await,
+        }
+    }
+}
+
+/// How the reading side of an upload ended.
+enum Pumped {
+    All,
+    /// The connection takes no more; the answer, or its error, says why.
+    Refused,
+    Stalled,
+    Unreadable(io::Error),
+}
+
+async fn pump(
+    reader: impl AsyncRead,
+    piece: &Piece<'_>,
+    sender: mpsc::Sender<io::Result<Bytes>>,
+    idle: Duration,
+) -> Pumped {
+    let mut reader = pin!(reader.take(piece.length));
+    let mut sent = 0;
+    while sent < piece.length {
+        let mut chunk = BytesMut::with_capacity(CHUNK);
+        match reader.read_buf(&mut chunk).await {
+            Ok(0) => {
+                let reason = format!("it ended after {} bytes", piece.offset + sent);
+                return Pumped::Unreadable(io::Error::new(io::ErrorKind::UnexpectedEof, reason));
+            }
+            Ok(_) => {}
+            Err(error) => return Pumped::Unreadable(error),
+        }
+        let length = chunk.len() as u64;
+        match timeout(idle, sender.send(Ok(chunk.freeze()))).await {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Pumped::Refused,
+            Err(_) => return Pumped::Stalled,
+        }
+        sent += length;
+        piece.task.advance(length);
+    }
+    Pumped::All
+}
+
+/// Where a redirect leads, if the answer is one.
+fn redirect_target(
+    exchange: &Exchange<'_>,
+    response: &Response,
+) -> Result<Option<Url>, RegistryError> {
+    let reads = matches!(exchange.method, Method::GET | Method::HEAD);
+    match response.status().as_u16() {
+        307 | 308 => {}
+        301..=303 if reads => {}
+        _ => return Ok(None),
+    }
+    location(&exchange.what, response).map(Some)
+}
+
+/// The `Location` of an answer, which may be relative.
+pub(super) fn location(what: &str, response: &Response) -> Result<Url, RegistryError> {
+    let broken = |reason: &str| RegistryError::Protocol {
+        host: host_of(response.url()),
+        what: what.to_owned(),
+        reason: reason.to_owned(),
+    };
+    response
+        .headers()
+        .get(LOCATION)
+        .ok_or_else(|| broken("it has no Location header"))?
+        .to_str()
+        .ok()
+        .and_then(|text| response.url().join(text).ok())
+        .ok_or_else(|| broken("its Location header is no URL"))
+}
+
+/// A URL as it may be shown: queries carry signatures and upload states, user parts carry secrets.
+pub(super) fn shown(url: &Url) -> String {
+    format!("{}://{}{}", url.scheme(), host_of(url), url.path())
+}
+
+/// `host[:port]` of a URL.
+pub(super) fn host_of(url: &Url) -> String {
+    let host = url.host_str().unwrap_or("an unknown host");
+    match url.port() {
+        Some(port) => format!("{host}:{port}"),
+        None => host.to_owned(),
+    }
+}
+
+/// The header of a text that came from the network or the user.
+pub(super) fn header(text: &str) -> Result<HeaderValue, RegistryError> {
+    HeaderValue::from_str(text).map_err(|error| RegistryError::Client(error.into()))
+}
+
+fn stalled(exchange: &Exchange<'_>, url: &Url, after: Duration) -> RegistryError {
+    RegistryError::Stalled {
+        host: host_of(url),
+        what: exchange.what.clone(),
+        after,
+    }
+}
+
+fn unreachable_host(exchange: &Exchange<'_>, url: &Url, error: reqwest::Error) -> RegistryError {
+    let host = host_of(url);
+    let error = error.without_url();
+    match tls_error(&error) {
+        Some(rustls::Error::InvalidMessage(_)) => RegistryError::PlainHttp { host },
+        Some(tls @ rustls::Error::InvalidCertificate(_)) => RegistryError::Certificate {
+            host,
+            source: tls.clone().into(),
+        },
+        _ => RegistryError::Unreachable {
+            host,
+            what: exchange.what.clone(),
+            source: error.into(),
+        },
+    }
+}
+
+/// The TLS library's error, which libraries in between wrap in `io::Error`s that hide it.
+fn tls_error<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if let Some(found) = error.downcast_ref::<rustls::Error>() {
+            return Some(found);
+        }
+        next = match error.downcast_ref::<io::Error>() {
+            Some(io) => io
+                .get_ref()
+                .map(|inner| inner as &(dyn std::error::Error + 'static)),
+            None => error.source(),
+        };
+    }
+    None
+}
+
+/// The body of the specification's errors.
+#[derive(Deserialize)]
+struct ErrorAnswer {
+    errors: Vec<ErrorEntry>,
+}
+
+#[derive(Deserialize)]
+struct ErrorEntry {
+    #[serde(default)]
+    code: String,
+    #[serde(default)]
+    message: String,
+}
+
+/// What a registry says about a failure, as one short line with a leading colon.
+fn own_words(body: &[u8]) -> String {
+    let text = match serde_json::from_slice::<ErrorAnswer>(body) {
+        Ok(answer) => {
+            let said = answer.errors.iter().map(|entry| {
+                match (entry.code.is_empty(), entry.message.is_empty()) {
+                    (false, false) => format!("{} ({})", entry.message, entry.code),
+                    (true, _) => entry.message.clone(),
+                    (_, true) => entry.code.clone(),
+                }
+            });
+            said.collect::<Vec<_>>().join("; ")
+        }
+        // An HTML page of a proxy says nothing in one line.
+        Err(_) if body.trim_ascii_start().starts_with(b"<") => String::new(),
+        Err(_) => String::from_utf8_lossy(body).into_owned(),
+    };
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line: String = words
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(300)
+        .collect();
+    if line.is_empty() {
+        line
+    } else {
+        format!(": {line}")
+    }
+}

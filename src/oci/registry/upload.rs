@@ -1,0 +1,304 @@
+//! Blobs up: mounted from another repository, in one request, or in pieces that can resume.
+//!
+//! After a broken connection the registry is asked how much it has, and the upload goes on from
+//! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
+//! begins again. Between two pieces it resumes with every registry.
+
+use std::sync::PoisonError;
+
+use oci_spec::image::Digest;
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE};
+use reqwest::{Method, Response, StatusCode, Url};
+
+use super::auth::Scope;
+use super::request::{Request, Target};
+use super::source::BlobSource;
+use super::transport::{Payload, Piece, header, location};
+use super::{RegistryError, Repository, UploadKey};
+use crate::progress::Task;
+
+/// An upload that the registry has open for us.
+struct Session {
+    location: Url,
+    offset: u64,
+    /// Whether a piece, and not the whole or the end, was being sent when an error came.
+    in_piece: bool,
+}
+
+impl Session {
+    fn at(location: Url, offset: u64) -> Self {
+        Self {
+            location,
+            offset,
+            in_piece: false,
+        }
+    }
+}
+
+/// One blob on its way.
+struct Upload<'a> {
+    repository: &'a Repository,
+    digest: &'a Digest,
+    size: u64,
+    source: &'a dyn BlobSource,
+    task: &'a dyn Task,
+    /// The size of a piece; the blob's own where the registry does not take pieces.
+    piece: u64,
+}
+
+impl Repository {
+    /// Asks the registry to take a blob from another of its repositories. False where it does
+    /// not; the upload that it opens instead is used by the next [`Repository::put_blob`].
+    pub async fn mount_blob(&self, digest: &Digest, from: &str) -> Result<bool, RegistryError> {
+        let what = format!("mount blob {digest} from {from} into {self}");
+        let path = format!("blobs/uploads/?mount={digest}&from={from}");
+        let mut request = self.request(Method::POST, &path, what.clone());
+        request.scope = Scope::mount(self.name(), from);
+        let response = self.inner().call(&request).await?;
+        if response.status() == StatusCode::CREATED {
+            return Ok(true);
+        }
+        if let Ok(location) = upload_location(&what, &response) {
+            self.opened_uploads()
+                .insert(self.upload_key(digest), location);
+        }
+        Ok(false)
+    }
+
+    /// Uploads a blob of `size` bytes. Whether the registry has it already is not asked.
+    pub async fn put_blob(
+        &self,
+        digest: &Digest,
+        size: u64,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), RegistryError> {
+        let chunk_size = self.inner().options.chunk_size.max(1);
+        let mut upload = Upload {
+            repository: self,
+            digest,
+            size,
+            source,
+            task,
+            piece: chunk_size,
+        };
+        let opened = self.opened_uploads().remove(&self.upload_key(digest));
+        let mut session = opened.map(|location| Session::at(location, 0));
+        let mut attempts = self.inner().attempts();
+        loop {
+            let before = session.as_ref().map_or(0, |session| session.offset);
+            let Err(error) = upload.run(&mut session).await else {
+                return Ok(());
+            };
+            let error = match &session {
+                Some(open) => {
+                    attempts.advance(open.offset.saturating_sub(before));
+                    if open.in_piece && upload.refuses_pieces(&error) {
+                        upload.piece = size;
+                        session = None;
+                        continue;
+                    }
+                    upload.lost(error)
+                }
+                None => error,
+            };
+            attempts.pause(self.inner(), error).await?;
+            session = upload.resume(session).await?;
+            // The answer to the last request may be all that was lost.
+            if session.is_none() && self.has_blob(digest).await? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn upload_key(&self, digest: &Digest) -> UploadKey {
+        (
+            self.host().to_owned(),
+            self.name().to_owned(),
+            digest.to_string(),
+        )
+    }
+
+    fn opened_uploads(
+        &self,
+    ) -> std::sync::MutexGuard<'_, std::collections::HashMap<UploadKey, Url>> {
+        self.inner()
+            .opened_uploads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Upload<'_> {
+    /// Sends what the registry does not have yet. The session tells how far it came.
+    async fn run(&self, session: &mut Option<Session>) -> Result<(), RegistryError> {
+        let open = match session {
+            Some(open) => open,
+            None => session.insert(self.start().await?),
+        };
+        if self.size <= self.piece && open.offset == 0 {
+            return self.finish(open, true).await;
+        }
+        while open.offset < self.size {
+            self.send_piece(open).await?;
+        }
+        self.finish(open, false).await
+    }
+
+    async fn start(&self) -> Result<Session, RegistryError> {
+        let what = format!("begin the upload of {}", self.name());
+        let request = self
+            .repository
+            .request(Method::POST, "blobs/uploads/", what.clone());
+        let response = self.repository.inner().call(&request).await?;
+        let location = upload_location(&what, &response)?;
+        Ok(Session::at(location, 0))
+    }
+
+    async fn send_piece(&self, session: &mut Session) -> Result<(), RegistryError> {
+        let length = self.piece.min(self.size - session.offset);
+        let end = session.offset + length;
+        session.in_piece = true;
+        let mut request =
+            self.request(Method::PATCH, session.location.clone(), "upload a piece of");
+        request.headers = octets();
+        let range = format!("{}-{}", session.offset, end - 1);
+        request.headers.insert(CONTENT_RANGE, header(&range)?);
+        request.payload = self.payload(session.offset, length);
+        let response = self.repository.inner().once(&request).await?;
+        session.location = upload_location(&request.what, &response)?;
+        session.offset = end;
+        session.in_piece = false;
+        Ok(())
+    }
+
+    /// Closes the upload under its digest, with the whole blob where nothing was sent before.
+    async fn finish(&self, session: &Session, whole: bool) -> Result<(), RegistryError> {
+        let mut url = session.location.clone();
+        url.query_pairs_mut()
+            .append_pair("digest", self.digest.as_ref());
+        let mut request = self.request(Method::PUT, url, "upload");
+        request.headers = octets();
+        if whole && self.size > 0 {
+            request.payload = self.payload(0, self.size);
+        }
+        self.repository.inner().once(&request).await.map(drop)
+    }
+
+    /// Where an upload stands after it broke; nothing where it has to begin again.
+    async fn resume(&self, session: Option<Session>) -> Result<Option<Session>, RegistryError> {
+        let Some(session) = session else {
+            return Ok(None);
+        };
+        let mut request = self.request(
+            Method::GET,
+            session.location.clone(),
+            "resume the upload of",
+        );
+        request.scope = Scope::push(self.repository.name());
+        let response = match self.repository.inner().call(&request).await {
+            Ok(response) => response,
+            // Gone, or in a state that the registry itself does not understand any more.
+            Err(error)
+                if error
+                    .status()
+                    .is_some_and(|status| status.is_client_error()) =>
+            {
+                return match error {
+                    RegistryError::Unauthorized { .. } | RegistryError::Forbidden { .. } => {
+                        Err(error)
+                    }
+                    _ => Ok(None),
+                };
+            }
+            Err(error) => return Err(error),
+        };
+        let offset = match received(response.headers()) {
+            Some(offset) if offset <= self.size => offset,
+            _ => return Ok(None),
+        };
+        let location = upload_location(&request.what, &response).unwrap_or(session.location);
+        tracing::debug!(blob = %self.digest, offset, "resuming the upload");
+        Ok(Some(Session::at(location, offset)))
+    }
+
+    /// Whether a registry refused a piece that it might take as part of the whole.
+    fn refuses_pieces(&self, error: &RegistryError) -> bool {
+        let refusals = [
+            StatusCode::BAD_REQUEST,
+            StatusCode::METHOD_NOT_ALLOWED,
+            StatusCode::NOT_IMPLEMENTED,
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ];
+        self.piece < self.size
+            && error
+                .status()
+                .is_some_and(|status| refusals.contains(&status))
+    }
+
+    /// An upload that is gone or stands elsewhere is no reason to give up: its state is asked for.
+    fn lost(&self, error: RegistryError) -> RegistryError {
+        let gone = [StatusCode::NOT_FOUND, StatusCode::RANGE_NOT_SATISFIABLE];
+        if !error.status().is_some_and(|status| gone.contains(&status)) {
+            return error;
+        }
+        RegistryError::UploadLost {
+            host: self.repository.host().to_owned(),
+            what: self.name(),
+            source: error.into(),
+        }
+    }
+
+    fn request(&self, method: Method, url: Url, doing: &str) -> Request<'_> {
+        let what = format!("{doing} {}", self.name());
+        let mut request = self.repository.request(method, "", what);
+        request.target = Target::Url(url);
+        request
+    }
+
+    fn payload(&self, offset: u64, length: u64) -> Payload<'_> {
+        Payload::Stream(Piece {
+            source: self.source,
+            task: self.task,
+            offset,
+            length,
+        })
+    }
+
+    fn name(&self) -> String {
+        format!("blob {} to {}", self.digest, self.repository)
+    }
+}
+
+/// The `Location` of an upload. A registry behind a proxy may not know that it is reached
+/// by TLS; its own host is not left for plain HTTP because of that.
+fn upload_location(what: &str, response: &Response) -> Result<Url, RegistryError> {
+    let mut url = location(what, response)?;
+    let here = response.url();
+    let same_host = url.host_str() == here.host_str();
+    if same_host && here.scheme() == "https" && url.scheme() == "http" {
+        let port = url.port().or(here.port());
+        // Neither can fail: both are http(s) URLs with a host.
+        let _ = url.set_scheme("https");
+        let _ = url.set_port(port);
+    }
+    Ok(url)
+}
+
+fn octets() -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("application/octet-stream"),
+    );
+    headers
+}
+
+/// How many bytes the registry has, by `Range: 0-LAST`. An empty upload reads `0-0` as well as one
+/// with a single byte, so that is taken as nothing.
+fn received(headers: &HeaderMap) -> Option<u64> {
+    let text = headers.get(RANGE)?.to_str().ok()?;
+    let text = text.strip_prefix("bytes=").unwrap_or(text);
+    let last: u64 = text.strip_prefix("0-")?.trim().parse().ok()?;
+    Some(if last == 0 { 0 } else { last + 1 })
+}

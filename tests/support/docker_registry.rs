@@ -1,0 +1,200 @@
+//! Debian's `docker-registry`, as a user would run it: plain, with TLS, with a password.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::component;
+
+/// The user of a registry with a password.
+pub const USER: &str = "bob";
+/// That user's password.
+pub const PASSWORD: &str = "open sesame";
+
+/// What a registry is started with.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Setup {
+    /// A certificate for 127.0.0.1 from a throwaway CA.
+    pub tls: bool,
+    /// Basic auth by htpasswd for [`USER`] and [`PASSWORD`].
+    pub password: bool,
+}
+
+/// A registry that runs until it is dropped.
+pub struct DockerRegistry {
+    process: Child,
+    folder: TempDir,
+    port: u16,
+    setup: Setup,
+}
+
+impl DockerRegistry {
+    /// Starts one; nothing where a component is not installed.
+    pub fn start(setup: Setup) -> Option<Self> {
+        let program = component("docker-registry")?;
+        let folder = tempfile::tempdir().unwrap();
+        if setup.tls {
+            make_certificates(folder.path())?;
+        }
+        if setup.password {
+            make_htpasswd(folder.path())?;
+        }
+        let port = free_port();
+        let config = folder.path().join("config.yml");
+        fs::write(&config, yaml(folder.path(), port, setup)).unwrap();
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        let process = Command::new(program)
+            .arg("serve")
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut registry = Self {
+            process,
+            folder,
+            port,
+            setup,
+        };
+        registry.wait();
+        Some(registry)
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub fn host(&self) -> String {
+        format!("127.0.0.1:{}", self.port)
+    }
+
+    /// The CA's certificate in PEM.
+    pub fn ca(&self) -> PathBuf {
+        assert!(self.setup.tls, "only a registry with TLS has a CA");
+        self.folder.path().join("ca.pem")
+    }
+
+    /// A `config.json` with the right password for `host`, which may be a proxy's.
+    pub fn docker_config(&self, host: &str, password: &str) -> PathBuf {
+        let folder = self
+            .folder
+            .path()
+            .join(format!("docker-{}", host.replace(':', "-")));
+        fs::create_dir_all(&folder).unwrap();
+        let file = folder.join("config.json");
+        let json = serde_json::json!({
+            "auths": { host: { "username": USER, "password": password } }
+        });
+        fs::write(&file, json.to_string()).unwrap();
+        file
+    }
+
+    /// What the registry wrote, for the eyes of whoever debugs a test.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
+    }
+
+    /// The file of a blob in the registry's storage: for tests that damage it.
+    pub fn blob_file(&self, digest: &str) -> PathBuf {
+        let hex = digest.trim_start_matches("sha256:");
+        self.folder
+            .path()
+            .join("data/docker/registry/v2/blobs/sha256")
+            .join(&hex[..2])
+            .join(hex)
+            .join("data")
+    }
+
+    fn wait(&mut self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            let ended = self.process.try_wait().unwrap();
+            assert!(ended.is_none(), "docker-registry ended: {}", self.log());
+            assert!(
+                Instant::now() < deadline,
+                "docker-registry does not listen: {}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for DockerRegistry {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// A port that nobody listens at now.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+fn yaml(folder: &Path, port: u16, setup: Setup) -> String {
+    let folder = folder.display();
+    let mut text = format!(
+        "version: 0.1\nlog:\n  level: warn\nstorage:\n  filesystem:\n    rootdirectory: {folder}/data\n  \
+         delete:\n    enabled: true\nhttp:\n  addr: 127.0.0.1:{port}\n"
+    );
+    if setup.tls {
+        text += &format!(
+            "  tls:\n    certificate: {folder}/server.pem\n    key: {folder}/server.key\n"
+        );
+    }
+    if setup.password {
+        text += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {folder}/htpasswd\n");
+    }
+    text
+}
+
+fn make_htpasswd(folder: &Path) -> Option<()> {
+    let htpasswd = component("htpasswd")?;
+    let output = Command::new(htpasswd)
+        .args(["-nbB", "-C", "4", USER, PASSWORD])
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "htpasswd failed");
+    let line = BufReader::new(output.stdout.as_slice())
+        .lines()
+        .next()
+        .unwrap()
+        .unwrap();
+    fs::write(folder.join("htpasswd"), line + "\n").unwrap();
+    Some(())
+}
+
+/// A CA and a certificate of it for 127.0.0.1 and localhost.
+fn make_certificates(folder: &Path) -> Option<()> {
+    let openssl = component("openssl")?;
+    let run = |arguments: &str| {
+        let output = Command::new(&openssl)
+            .args(arguments.split_whitespace())
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "openssl {arguments}: {said}");
+    };
+    fs::write(
+        folder.join("names.cnf"),
+        "subjectAltName=IP:127.0.0.1,DNS:localhost\nbasicConstraints=CA:FALSE\n",
+    )
+    .unwrap();
+    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    run(&format!(
+        "req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=throwaway"
+    ));
+    run(&format!(
+        "req {key} -keyout server.key -out server.csr -subj /CN=registry"
+    ));
+    run(
+        "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.cnf -out server.pem",
+    );
+    Some(())
+}

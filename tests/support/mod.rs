@@ -1,0 +1,80 @@
+//! What end-to-end tests share: real components to start, servers that misbehave on purpose.
+//!
+//! Everything listens on loopback at a free port and ends with the value that started it.
+
+#![allow(
+    dead_code,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr
+)]
+
+pub mod docker_registry;
+pub mod proxy;
+pub mod serve;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use wincimg::oci::registry::{Options, RetryPolicy};
+
+/// The path of a program that a test needs. Where it is missing, the test is skipped with a
+/// printed reason, or fails if `WINCIMG_REQUIRE_ALL=1`.
+pub fn component(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path)
+        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")])
+        .map(|folder| folder.join(name))
+        .find(|file| file.is_file());
+    if found.is_none() {
+        let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1");
+        assert!(
+            !required,
+            "{name} is required by WINCIMG_REQUIRE_ALL=1 and not installed"
+        );
+        eprintln!("skipped: {name} is not installed");
+    }
+    found
+}
+
+/// Options for a test: the host is listed as insecure, nothing is read from the user's home, and
+/// waits are short.
+pub fn options(host: &str) -> Options {
+    Options {
+        insecure: vec![host.to_owned()],
+        config_file: Some(empty_config()),
+        retries: quick_retries(),
+        ..Options::default()
+    }
+}
+
+/// Retries without the patience that a person has.
+pub fn quick_retries() -> RetryPolicy {
+    RetryPolicy {
+        first_wait: Duration::from_millis(5),
+        longest_wait: Duration::from_millis(20),
+        ..RetryPolicy::default()
+    }
+}
+
+/// A `config.json` without credentials.
+fn empty_config() -> PathBuf {
+    PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/support/empty-config.json"
+    ))
+}
+
+/// Bytes that compress badly and are the same in every run.
+pub fn noise(length: usize, seed: u64) -> Vec<u8> {
+    let mut state = seed.wrapping_mul(2).wrapping_add(1);
+    let mut bytes = Vec::with_capacity(length + 8);
+    while bytes.len() < length {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend_from_slice(&state.to_le_bytes());
+    }
+    bytes.truncate(length);
+    bytes
+}

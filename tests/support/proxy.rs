@@ -1,0 +1,345 @@
+//! An HTTP proxy in front of a registry that breaks what passes: the network on a bad day.
+//!
+//! It takes one request a connection, so that a cut hits exactly the request it is meant for, and
+//! records what passed, so that a test can count bytes.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// What happens to one request.
+#[derive(Debug, Clone)]
+pub enum Fault {
+    /// Nothing.
+    Pass,
+    /// The proxy answers in the registry's stead: status, further headers, body.
+    Answer(u16, Vec<(&'static str, String)>, String),
+    /// The connection ends when so many bytes of the request's body reached the registry.
+    CutRequest(usize),
+    /// The connection ends when so many bytes of the answer's body reached the client.
+    CutAnswer(usize),
+    /// The registry does what was asked, and the client never hears of it.
+    LoseAnswer,
+    /// The answer's body comes in pieces of so many bytes with a pause between them.
+    Drip(usize, Duration),
+    /// After so many bytes of the answer's body nothing comes any more.
+    Stall(usize),
+    /// This byte of the answer's body is another one.
+    Flip(usize),
+    /// The answer ends properly after so many bytes of its body and says that this is its length.
+    Shorten(usize),
+    /// The answer has no header of this name.
+    Hide(&'static str),
+}
+
+/// A request that passed.
+#[derive(Debug, Clone)]
+pub struct Passed {
+    /// GET, PUT, …
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// The request's headers as they came, one a line.
+    pub headers: String,
+    /// Bytes of the request's body that reached the registry.
+    pub sent: usize,
+    /// Bytes of the answer's body that reached the client.
+    pub received: usize,
+}
+
+impl Passed {
+    /// A request's header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.headers, name)
+    }
+}
+
+type Rule = dyn FnMut(&Passed) -> Fault + Send;
+
+/// A proxy that runs until it is dropped.
+pub struct FaultProxy {
+    address: SocketAddr,
+    log: Arc<Mutex<Vec<Passed>>>,
+    task: JoinHandle<()>,
+}
+
+impl FaultProxy {
+    /// Starts a proxy before `upstream` (`HOST:PORT`); `rule` decides on every request.
+    pub async fn start(
+        upstream: String,
+        rule: impl FnMut(&Passed) -> Fault + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let rule: Arc<Mutex<Box<Rule>>> = Arc::new(Mutex::new(Box::new(rule)));
+        let shared = log.clone();
+        let task = tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let upstream = upstream.clone();
+                let (log, rule) = (shared.clone(), rule.clone());
+                tokio::spawn(async move {
+                    // A broken connection is what this proxy is for.
+                    let _ = Connection::new(client, &log).run(&upstream, &rule).await;
+                });
+            }
+        });
+        Self { address, log, task }
+    }
+
+    /// `127.0.0.1:PORT`.
+    pub fn host(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Everything that passed so far.
+    pub fn log(&self) -> Vec<Passed> {
+        self.log.lock().unwrap().clone()
+    }
+
+    /// The requests of a method whose path contains a text.
+    pub fn requests(&self, method: &str, path: &str) -> Vec<Passed> {
+        let mut log = self.log();
+        log.retain(|passed| passed.method == method && passed.path.contains(path));
+        log
+    }
+}
+
+impl Drop for FaultProxy {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+struct Connection<'l> {
+    client: TcpStream,
+    log: &'l Mutex<Vec<Passed>>,
+    entry: usize,
+}
+
+impl<'l> Connection<'l> {
+    fn new(client: TcpStream, log: &'l Mutex<Vec<Passed>>) -> Self {
+        Self {
+            client,
+            log,
+            entry: 0,
+        }
+    }
+
+    async fn run(mut self, upstream: &str, rule: &Mutex<Box<Rule>>) -> std::io::Result<()> {
+        let (head, rest) = read_head(&mut self.client).await?;
+        let passed = parse(&head);
+        let fault = rule.lock().unwrap()(&passed);
+        self.entry = {
+            let mut log = self.log.lock().unwrap();
+            log.push(passed.clone());
+            log.len() - 1
+        };
+        if let Fault::Answer(status, headers, body) = &fault {
+            self.read_rest(&passed, &rest).await?;
+            return self.answer(*status, headers, body).await;
+        }
+        let mut server = TcpStream::connect(upstream).await?;
+        server.write_all(with_close(&head).as_bytes()).await?;
+        if !self
+            .forward_request(&mut server, &passed, rest, &fault)
+            .await?
+        {
+            return Ok(());
+        }
+        self.forward_answer(server, &passed, &fault).await
+    }
+
+    /// True if the whole body passed.
+    async fn forward_request(
+        &mut self,
+        server: &mut TcpStream,
+        passed: &Passed,
+        rest: Vec<u8>,
+        fault: &Fault,
+    ) -> std::io::Result<bool> {
+        let length = content_length(&passed.headers).unwrap_or(0);
+        let limit = match fault {
+            Fault::CutRequest(limit) => length.min(*limit),
+            _ => length,
+        };
+        let mut chunk = rest;
+        let mut sent = 0;
+        loop {
+            chunk.truncate(limit - sent);
+            server.write_all(&chunk).await?;
+            sent += chunk.len();
+            self.log.lock().unwrap()[self.entry].sent = sent;
+            if sent == limit {
+                break;
+            }
+            chunk = read_some(&mut self.client, limit - sent).await?;
+            if chunk.is_empty() {
+                return Ok(false);
+            }
+        }
+        server.flush().await?;
+        Ok(!matches!(fault, Fault::CutRequest(_)) || limit == length && length == 0)
+    }
+
+    async fn forward_answer(
+        &mut self,
+        mut server: TcpStream,
+        passed: &Passed,
+        fault: &Fault,
+    ) -> std::io::Result<()> {
+        let (head, mut chunk) = read_head(&mut server).await?;
+        if matches!(fault, Fault::LoseAnswer) {
+            return Ok(());
+        }
+        let length = match (passed.method.as_str(), content_length(&head)) {
+            ("HEAD", _) => Some(0),
+            (_, length) => length,
+        };
+        let shown = match fault {
+            Fault::Hide(name) => without(&head, name),
+            Fault::Shorten(limit) => without(&head, "content-length").replacen(
+                "\r\n",
+                &format!("\r\nContent-Length: {limit}\r\n"),
+                1,
+            ),
+            _ => head,
+        };
+        self.client.write_all(with_close(&shown).as_bytes()).await?;
+        let limit = match fault {
+            Fault::CutAnswer(limit) | Fault::Stall(limit) | Fault::Shorten(limit) => Some(*limit),
+            _ => None,
+        };
+        let end = [length, limit]
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(usize::MAX);
+        let mut received = 0;
+        while received < end {
+            if chunk.is_empty() {
+                chunk = read_some(&mut server, end - received).await?;
+                if chunk.is_empty() {
+                    break;
+                }
+            }
+            let mut piece = chunk.clone();
+            piece.truncate(end - received);
+            if let Fault::Drip(size, pause) = fault {
+                piece.truncate(*size);
+                tokio::time::sleep(*pause).await;
+            }
+            chunk.drain(..piece.len());
+            if let Fault::Flip(at) = fault
+                && (received..received + piece.len()).contains(at)
+            {
+                piece[at - received] ^= 0xFF;
+            }
+            self.client.write_all(&piece).await?;
+            received += piece.len();
+            self.log.lock().unwrap()[self.entry].received = received;
+        }
+        self.client.flush().await?;
+        if matches!(fault, Fault::Stall(_)) {
+            tokio::time::sleep(Duration::from_hours(1)).await;
+        }
+        Ok(())
+    }
+
+    /// Reads a request's body to its end: a client that is not heard out may not hear the answer.
+    async fn read_rest(&mut self, passed: &Passed, rest: &[u8]) -> std::io::Result<()> {
+        let mut left = content_length(&passed.headers)
+            .unwrap_or(0)
+            .saturating_sub(rest.len());
+        while left > 0 {
+            let chunk = read_some(&mut self.client, left).await?;
+            if chunk.is_empty() {
+                break;
+            }
+            left -= chunk.len();
+        }
+        Ok(())
+    }
+
+    async fn answer(
+        &mut self,
+        status: u16,
+        headers: &[(&'static str, String)],
+        body: &str,
+    ) -> std::io::Result<()> {
+        let mut text = format!(
+            "HTTP/1.1 {status} Fault\r\nContent-Length: {}\r\nConnection: close\r\n",
+            body.len()
+        );
+        for (name, value) in headers {
+            text += &format!("{name}: {value}\r\n");
+        }
+        text += "\r\n";
+        text += body;
+        self.client.write_all(text.as_bytes()).await
+    }
+}
+
+/// A head with its blank line, and what came after it.
+async fn read_head(stream: &mut TcpStream) -> std::io::Result<(String, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let rest = bytes.split_off(end + 4);
+            return Ok((String::from_utf8_lossy(&bytes).into_owned(), rest));
+        }
+        let chunk = read_some(stream, 64 * 1024).await?;
+        if chunk.is_empty() {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        bytes.extend(chunk);
+    }
+}
+
+async fn read_some(stream: &mut TcpStream, most: usize) -> std::io::Result<Vec<u8>> {
+    let mut chunk = vec![0; most.min(64 * 1024)];
+    let read = stream.read(&mut chunk).await?;
+    chunk.truncate(read);
+    Ok(chunk)
+}
+
+fn parse(head: &str) -> Passed {
+    let (first, headers) = head.split_once("\r\n").unwrap_or((head, ""));
+    let mut words = first.split(' ');
+    let mut word = || words.next().unwrap_or_default().to_owned();
+    Passed {
+        method: word(),
+        path: word(),
+        headers: headers.to_owned(),
+        sent: 0,
+        received: 0,
+    }
+}
+
+fn header<'h>(headers: &'h str, name: &str) -> Option<&'h str> {
+    headers.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        key.eq_ignore_ascii_case(name).then(|| value.trim())
+    })
+}
+
+fn content_length(headers: &str) -> Option<usize> {
+    header(headers, "content-length")?.parse().ok()
+}
+
+fn without(head: &str, name: &str) -> String {
+    let keep = |line: &&str| {
+        let key = line.split(':').next().unwrap_or_default();
+        !key.eq_ignore_ascii_case(name)
+    };
+    head.split_inclusive("\r\n").filter(keep).collect()
+}
+
+/// One request a connection, on both sides.
+fn with_close(head: &str) -> String {
+    without(head, "connection").replacen("\r\n", "\r\nConnection: close\r\n", 1)
+}
