@@ -2,12 +2,9 @@
 //!
 //! Everything listens on loopback at a free port and ends with the value that started it.
 
-#![allow(
-    dead_code,
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr
-)]
+#![allow(dead_code, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::print_stderr, clippy::format_push_string)]
 
 pub mod docker_registry;
 pub mod proxy;
