@@ -1,0 +1,115 @@
+//! The tar stream of a layer: headers, the files' content, the end mark.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::content::{Content, Item, Source};
+use super::error::LayerError;
+use super::header::{self, BLOCK};
+use super::pipeline::Blocks;
+
+const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
+
+/// Writes the entries, in their order.
+pub(super) fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), LayerError> {
+    let mut headers = Vec::new();
+    for item in items {
+        blocks.options.check_cancelled()?;
+        let mut begin = |size, blocks: &mut Blocks| {
+            header::encode(item, size, timestamp, &mut headers);
+            blocks.write(&headers)
+        };
+        let size = match item.content {
+            Content::File(Source::Path(path)) => {
+                let open = OpenFile::at(path)?;
+                begin(open.size, blocks)?;
+                open.copy(blocks)?
+            }
+            Content::File(Source::Bytes(bytes)) => {
+                begin(bytes.len() as u64, blocks)?;
+                blocks.write(bytes)?;
+                bytes.len() as u64
+            }
+            Content::Directory | Content::Symlink { .. } | Content::Deletion => {
+                begin(0, blocks)?;
+                0
+            }
+        };
+        blocks.write(padding(size))?;
+    }
+    // Two empty blocks end an archive.
+    blocks.write(&ZEROS)
+}
+
+fn padding(size: u64) -> &'static [u8] {
+    let over = usize::try_from(size % BLOCK as u64).unwrap_or_default();
+    &ZEROS[..(BLOCK - over) % BLOCK]
+}
+
+/// A file on disk whose size was promised to the reader of the stream.
+struct OpenFile<'a> {
+    path: &'a Path,
+    file: File,
+    size: u64,
+    metadata: fs::Metadata,
+}
+
+impl<'a> OpenFile<'a> {
+    fn at(path: &'a Path) -> Result<Self, LayerError> {
+        let failed = |source| unreadable(path, source);
+        // Asked before the file is opened, because opening a pipe waits for its other end.
+        if !fs::metadata(path).map_err(failed)?.is_file() {
+            return Err(LayerError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
+        let file = File::open(path).map_err(failed)?;
+        let metadata = file.metadata().map_err(failed)?;
+        Ok(Self {
+            path,
+            file,
+            size: metadata.len(),
+            metadata,
+        })
+    }
+
+    fn copy(mut self, blocks: &mut Blocks) -> Result<u64, LayerError> {
+        let mut left = self.size;
+        while left > 0 {
+            let room = blocks.room()?;
+            let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
+            match self.file.read(&mut room[..most]) {
+                Ok(0) => return Err(self.changed()),
+                Ok(read) => {
+                    blocks.advance(read);
+                    left -= read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(unreadable(self.path, error)),
+            }
+        }
+        let after = self.file.metadata();
+        let after = after.map_err(|source| unreadable(self.path, source))?;
+        let is_same =
+            after.len() == self.size && after.modified().ok() == self.metadata.modified().ok();
+        if is_same {
+            Ok(self.size)
+        } else {
+            Err(self.changed())
+        }
+    }
+
+    fn changed(&self) -> LayerError {
+        LayerError::Changed {
+            path: self.path.to_owned(),
+        }
+    }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> LayerError {
+    LayerError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,279 @@
+//! What a layer holds, and the order in which it is written.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+
+use super::error::LayerError;
+use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
+
+/// The content of a layer. The order in which entries are added does not matter: the written layer
+/// is sorted, and parent directories that nobody added appear in it by themselves.
+#[derive(Debug, Clone, Default)]
+pub struct Layer {
+    pub(super) timestamp: u64,
+    files: Vec<Entry>,
+    hives: Vec<Entry>,
+}
+
+/// Where the bytes of a file come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A file on disk, opened when its turn comes.
+    Path(PathBuf),
+    /// Bytes in memory.
+    Bytes(Bytes),
+}
+
+/// What a symbolic link points to; Windows wants to know when the link is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkTo {
+    /// A file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    path: LayerPath,
+    content: Content,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Content {
+    Directory,
+    File(Source),
+    Symlink { target: String, to: LinkTo },
+    Deletion,
+}
+
+/// One entry of the tar stream, under its full name.
+#[derive(Debug)]
+pub(super) struct Item<'a> {
+    pub(super) name: String,
+    pub(super) content: &'a Content,
+    /// Whether the entry carries a security descriptor of its own.
+    pub(super) secured: bool,
+}
+
+impl Layer {
+    /// An empty layer whose entries will all carry `timestamp`, in seconds since 1970.
+    pub fn new(timestamp: u64) -> Self {
+        Self {
+            timestamp,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a directory, empty unless other entries lie below it.
+    pub fn directory(&mut self, path: LayerPath) {
+        self.add(path, Content::Directory);
+    }
+
+    /// Adds a file.
+    pub fn file(&mut self, path: LayerPath, source: impl Into<Source>) {
+        self.add(path, Content::File(source.into()));
+    }
+
+    /// Adds a symbolic link. A relative `target` uses `/` and counts from the link's directory; an
+    /// absolute one starts with a drive letter.
+    pub fn symlink(&mut self, path: LayerPath, target: impl Into<String>, to: LinkTo) {
+        let target = target.into();
+        self.add(path, Content::Symlink { target, to });
+    }
+
+    /// Hides a file or directory of the layers below.
+    pub fn delete(&mut self, path: LayerPath) {
+        self.add(path, Content::Deletion);
+    }
+
+    /// Adds a registry hive, `System_Delta` for example.
+    pub fn hive(&mut self, name: LayerPath, data: impl Into<Bytes>) {
+        self.hives.push(Entry {
+            path: name,
+            content: Content::File(Source::Bytes(data.into())),
+        });
+    }
+
+    /// Whether the layer would change nothing; an image should then go without it.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.hives.is_empty()
+    }
+
+    fn add(&mut self, path: LayerPath, content: Content) {
+        self.files.push(Entry { path, content });
+    }
+
+    /// The entries in the order of the stream. Hives come first, so that a reader who wants only
+    /// those need not wait for the files.
+    pub(super) fn items(&self) -> Result<Vec<Item<'_>>, LayerError> {
+        // Each file brings at most a few parents that are not shared.
+        let mut items = Vec::with_capacity(self.files.len() + self.hives.len() + 8);
+        arrange("Hives", &self.hives, false, &mut items)?;
+        arrange("Files", &self.files, true, &mut items)?;
+        Ok(items)
+    }
+}
+
+impl From<PathBuf> for Source {
+    fn from(path: PathBuf) -> Self {
+        Self::Path(path)
+    }
+}
+
+impl From<Bytes> for Source {
+    fn from(bytes: Bytes) -> Self {
+        Self::Bytes(bytes)
+    }
+}
+
+impl From<Vec<u8>> for Source {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Bytes(bytes.into())
+    }
+}
+
+impl From<&'static [u8]> for Source {
+    fn from(bytes: &'static [u8]) -> Self {
+        Self::Bytes(Bytes::from_static(bytes))
+    }
+}
+
+/// A directory of the stream that later entries may lie in: its folded path and its full name.
+struct Open {
+    key: String,
+    name: String,
+}
+
+/// Appends the directory `top` and below it the entries, sorted, with the parents they need.
+///
+/// Windows' import creates each entry anew and knows no difference between cases, so whatever it
+/// takes for the same path must come once, and children must spell their parents as those were.
+fn arrange<'a>(
+    top: &str,
+    entries: &'a [Entry],
+    secured: bool,
+    items: &mut Vec<Item<'a>>,
+) -> Result<(), LayerError> {
+    let mut sorted: Vec<(String, &Entry)> = entries
+        .iter()
+        .map(|entry| (fold(entry.path.as_str()), entry))
+        .collect();
+    sorted.sort_by(|(a_key, a), (b_key, b)| (a_key, &a.path).cmp(&(b_key, &b.path)));
+
+    // BuildKit gives the top directories no descriptor, which leaves the drive's root as it is.
+    items.push(Item {
+        name: top.to_owned(),
+        content: &Content::Directory,
+        secured: false,
+    });
+    let mut open: Vec<Open> = Vec::new();
+    let mut previous: Option<(&str, &Entry)> = None;
+    for (key, entry) in &sorted {
+        if let Some((previous_key, previous)) = previous
+            && repeats(previous_key, previous, key, entry)?
+        {
+            continue;
+        }
+        previous = Some((key, entry));
+        open.truncate(
+            open.iter()
+                .take_while(|dir| is_below(key, &dir.key))
+                .count(),
+        );
+        open_parents(top, key, entry, secured, &mut open, items);
+
+        let folder = open.last().map_or(top, |dir| &dir.name);
+        let (_, base) = split_last(entry.path.as_str(), '/');
+        let name = match entry.content {
+            Content::Deletion => format!("{folder}/{WHITEOUT_PREFIX}{base}"),
+            _ => format!("{folder}/{base}"),
+        };
+        if matches!(entry.content, Content::Directory) {
+            open.push(Open {
+                key: key.clone(),
+                name: name.clone(),
+            });
+        }
+        items.push(Item {
+            name,
+            content: &entry.content,
+            secured,
+        });
+    }
+    Ok(())
+}
+
+/// Whether `entry` is the directory `previous` once more; an error where the two exclude each
+/// other.
+fn repeats(
+    previous_key: &str,
+    previous: &Entry,
+    key: &str,
+    entry: &Entry,
+) -> Result<bool, LayerError> {
+    let is_directory = |entry: &Entry| matches!(entry.content, Content::Directory);
+    if key == previous_key {
+        if is_directory(previous) && is_directory(entry) {
+            return Ok(true);
+        }
+        return Err(LayerError::Conflict {
+            first: previous.path.to_string(),
+            second: entry.path.to_string(),
+        });
+    }
+    // A file sorts right before what lies below it, so the neighbour is the only one to ask.
+    if !is_directory(previous) && is_below(key, previous_key) {
+        return Err(LayerError::NotADirectory {
+            parent: previous.path.to_string(),
+            child: entry.path.to_string(),
+        });
+    }
+    Ok(false)
+}
+
+/// Appends the parents of an entry that are not open yet.
+fn open_parents(
+    top: &str,
+    key: &str,
+    entry: &Entry,
+    secured: bool,
+    open: &mut Vec<Open>,
+    items: &mut Vec<Item<'_>>,
+) {
+    let (parent, _) = split_last(entry.path.as_str(), '/');
+    let (parent_key, _) = split_last(key, '\0');
+    let names = parent.split('/').filter(|name| !name.is_empty());
+    let keys = parent_key.split('\0').filter(|key| !key.is_empty());
+    for (name, key) in names.zip(keys).skip(open.len()) {
+        let dir = match open.last() {
+            Some(above) => Open {
+                key: format!("{}\0{key}", above.key),
+                name: format!("{}/{name}", above.name),
+            },
+            None => Open {
+                key: key.to_owned(),
+                name: format!("{top}/{name}"),
+            },
+        };
+        items.push(Item {
+            name: dir.name.clone(),
+            content: &Content::Directory,
+            secured,
+        });
+        open.push(dir);
+    }
+}
+
+fn is_below(key: &str, directory: &str) -> bool {
+    key.strip_prefix(directory)
+        .is_some_and(|rest| rest.starts_with('\0'))
+}
+
+fn split_last(path: &str, separator: char) -> (&str, &str) {
+    path.rsplit_once(separator).unwrap_or(("", path))
+}
+
+#[cfg(test)]
+mod tests;

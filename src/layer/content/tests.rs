@@ -1,0 +1,158 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn path(text: &str) -> LayerPath {
+    text.parse().unwrap()
+}
+
+fn layer(files: &[&str]) -> Layer {
+    let mut layer = Layer::new(0);
+    for file in files {
+        layer.file(path(file), b"".as_slice());
+    }
+    layer
+}
+
+fn names(layer: &Layer) -> Vec<String> {
+    let items = layer.items().unwrap();
+    items.into_iter().map(|item| item.name).collect()
+}
+
+#[test]
+fn an_empty_layer_has_both_top_directories() {
+    assert_eq!(names(&Layer::new(0)), ["Hives", "Files"]);
+    assert!(Layer::new(0).is_empty());
+}
+
+#[test]
+fn parents_come_by_themselves_and_once() {
+    assert_eq!(
+        names(&layer(&["b/c/2", "b/c/1", "b/d", "a"])),
+        [
+            "Hives",
+            "Files",
+            "Files/a",
+            "Files/b",
+            "Files/b/c",
+            "Files/b/c/1",
+            "Files/b/c/2",
+            "Files/b/d"
+        ]
+    );
+}
+
+#[test]
+fn hives_come_first_and_a_deletion_lies_where_its_victim_lay() {
+    let mut layer = layer(&["x"]);
+    layer.hive(path("System_Delta"), b"regf".as_slice());
+    layer.delete(path("Windows/old.dll"));
+    assert_eq!(
+        names(&layer),
+        [
+            "Hives",
+            "Hives/System_Delta",
+            "Files",
+            "Files/Windows",
+            "Files/Windows/.wh.old.dll",
+            "Files/x"
+        ]
+    );
+}
+
+#[test]
+fn only_the_top_directories_and_hives_go_without_a_descriptor() {
+    let mut layer = layer(&["a/b"]);
+    layer.hive(path("System_Delta"), b"regf".as_slice());
+    let items = layer.items().unwrap();
+    let unsecured: Vec<&str> = items
+        .iter()
+        .filter(|item| !item.secured)
+        .map(|item| item.name.as_str())
+        .collect();
+    assert_eq!(unsecured, ["Hives", "Hives/System_Delta", "Files"]);
+}
+
+#[test]
+fn spellings_that_differ_in_case_become_one_directory() {
+    let mut layer = layer(&["app/a", "APP/b", "App/sub/c"]);
+    assert_eq!(
+        names(&layer)[2..],
+        [
+            "Files/app",
+            "Files/app/a",
+            "Files/app/b",
+            "Files/app/sub",
+            "Files/app/sub/c"
+        ]
+    );
+    layer.directory(path("aPP"));
+    assert_eq!(names(&layer)[2..4], ["Files/aPP", "Files/aPP/a"]);
+    layer.directory(path("aPP"));
+    assert_eq!(names(&layer).len(), 7);
+}
+
+#[test]
+fn two_entries_at_one_path_are_refused() {
+    let error = layer(&["x/Readme", "x/README"]).items().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        r#"layer entries "x/README" and "x/Readme" are the same path on Windows"#
+    );
+    let mut both = layer(&["x"]);
+    both.delete(path("X"));
+    assert!(matches!(both.items(), Err(LayerError::Conflict { .. })));
+    let mut both = layer(&["x"]);
+    both.directory(path("x"));
+    assert!(matches!(both.items(), Err(LayerError::Conflict { .. })));
+    let mut hives = Layer::new(0);
+    hives.hive(path("System_Delta"), b"1".as_slice());
+    hives.hive(path("SYSTEM_DELTA"), b"2".as_slice());
+    assert!(matches!(hives.items(), Err(LayerError::Conflict { .. })));
+}
+
+#[test]
+fn nothing_lies_below_a_file_a_link_or_a_deletion() {
+    let below = |layer: &Layer| match layer.items() {
+        Err(LayerError::NotADirectory { parent, child }) => (parent, child),
+        other => panic!("expected a refusal, got {other:?}"),
+    };
+    let expected = ("a".to_owned(), "A/b/c".to_owned());
+    assert_eq!(below(&layer(&["a", "A/b/c", "a.txt"])), expected);
+    let mut linked = layer(&["A/b/c"]);
+    linked.symlink(path("a"), "b", LinkTo::Directory);
+    assert_eq!(below(&linked), expected);
+    let mut deleted = layer(&["A/b/c"]);
+    deleted.delete(path("a"));
+    assert_eq!(below(&deleted), expected);
+}
+
+proptest! {
+    #[test]
+    fn every_parent_comes_before_its_children_whatever_the_order(
+        files in proptest::collection::btree_set("[a-cA-C ]{0,1}[a-c.]{0,1}[a-c](/[a-cB]{1,2}){0,4}", 0..40),
+        seed in any::<u64>(),
+    ) {
+        let mut files: Vec<String> = files.into_iter().collect();
+        let sorted = layer(&files.iter().map(String::as_str).collect::<Vec<_>>());
+        let length = files.len().max(1);
+        files.rotate_left(usize::try_from(seed % length as u64).unwrap());
+        let rotated = layer(&files.iter().map(String::as_str).collect::<Vec<_>>());
+        match (sorted.items(), rotated.items()) {
+            (Ok(a), Ok(b)) => {
+                let names: Vec<&str> = a.iter().map(|item| item.name.as_str()).collect();
+                prop_assert_eq!(&names, &b.iter().map(|item| item.name.as_str()).collect::<Vec<_>>());
+                for (at, name) in names.iter().enumerate() {
+                    if let Some((parent, _)) = name.rsplit_once('/') {
+                        prop_assert!(names[..at].contains(&parent), "{} has no parent", name);
+                    }
+                    prop_assert!(!names[..at].iter().any(|other| fold(other) == fold(name)));
+                }
+            }
+            (Err(_), Err(_)) => {}
+            (a, b) => prop_assert!(false, "{a:?} but {b:?}"),
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! From tar bytes to a blob: cut into blocks, hashed, compressed on all cores, hashed again and
+//! written, in one pass with a fixed number of blocks in memory.
+//!
+//! A layer of one block is made on the caller's thread. Beyond that the caller fills blocks, one
+//! thread hashes them for the diff id, several compress them, and one awaits the compressed blocks
+//! in their order, hashes them for the digest and writes them.
+
+use std::io::{self, Write};
+use std::mem;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Scope, ScopedJoinHandle};
+
+use flate2::Crc;
+use sha2::{Digest, Sha256};
+
+use super::archive;
+use super::compress::{Compression, Encoded, Encoder};
+use super::content::Layer;
+use super::error::LayerError;
+use crate::progress::{Silent, Task};
+
+/// The one thread that computes the diff id handles about 2 GB/s, so more compressors than this
+/// would only wait.
+const MOST_COMPRESSORS: usize = 16;
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// How a layer is written.
+#[derive(Clone, Copy)]
+pub struct WriteOptions<'a> {
+    /// The compression of the blob.
+    pub compression: Compression,
+    /// How many threads compress; all cores where absent. The bytes do not depend on it.
+    pub threads: Option<NonZeroUsize>,
+    /// Set from elsewhere, this ends the work soon, with [`LayerError::Cancelled`].
+    pub cancelled: &'a AtomicBool,
+    /// Told of the bytes of the tar stream as they are made.
+    pub progress: &'a dyn Task,
+}
+
+impl Default for WriteOptions<'_> {
+    fn default() -> Self {
+        Self {
+            compression: Compression::default(),
+            threads: None,
+            cancelled: &NEVER,
+            progress: &Silent,
+        }
+    }
+}
+
+impl WriteOptions<'_> {
+    pub(super) fn check_cancelled(&self) -> Result<(), LayerError> {
+        if self.cancelled.load(Ordering::Relaxed) {
+            return Err(LayerError::Cancelled);
+        }
+        Ok(())
+    }
+
+    fn compressors(&self) -> usize {
+        self.threads
+            .or_else(|| thread::available_parallelism().ok())
+            .map_or(1, NonZeroUsize::get)
+            .min(MOST_COMPRESSORS)
+    }
+}
+
+/// What an image's manifest and config say of a layer that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The digest of the tar stream, `sha256:…`, for the config's `diff_ids`.
+    pub diff_id: String,
+    /// The digest of the blob, `sha256:…`.
+    pub digest: String,
+    /// The size of the blob.
+    pub size: u64,
+    /// The size of the tar stream.
+    pub uncompressed_size: u64,
+    /// The compression, which knows the layer's media type.
+    pub compression: Compression,
+}
+
+impl Layer {
+    /// Writes the layer as a blob to `sink`. Equal layers become equal bytes, on any number of
+    /// cores; after an error the sink holds an unusable part of a blob.
+    pub fn write<W: Write + Send>(
+        &self,
+        mut sink: W,
+        options: &WriteOptions,
+    ) -> Result<Written, LayerError> {
+        let items = self.items()?;
+        thread::scope(|scope| {
+            let mut blocks = Blocks::new(scope, &mut sink, options);
+            archive::write(&items, self.timestamp, &mut blocks)?;
+            blocks.finish()
+        })
+    }
+}
+
+/// The tar stream on its way to become blocks.
+pub(super) struct Blocks<'scope, 'env> {
+    scope: &'scope Scope<'scope, 'env>,
+    pub(super) options: &'env WriteOptions<'env>,
+    block: Vec<u8>,
+    filled: usize,
+    /// Bytes of the blocks before this one.
+    passed: u64,
+    stage: Stage<'scope, 'env>,
+}
+
+enum Stage<'scope, 'env> {
+    /// All that was written so far is in the one block.
+    Gathering(&'env mut (dyn Write + Send)),
+    Running(Threads<'scope>),
+    /// A thread gave up, and the caller was told.
+    Ended,
+}
+
+impl<'scope, 'env> Blocks<'scope, 'env> {
+    fn new(
+        scope: &'scope Scope<'scope, 'env>,
+        sink: &'env mut (dyn Write + Send),
+        options: &'env WriteOptions<'env>,
+    ) -> Self {
+        Self {
+            scope,
+            options,
+            block: vec![0; options.compression.block_size()],
+            filled: 0,
+            passed: 0,
+            stage: Stage::Gathering(sink),
+        }
+    }
+
+    /// Appends to the stream.
+    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), LayerError> {
+        while !bytes.is_empty() {
+            let room = self.room()?;
+            let fits = room.len().min(bytes.len());
+            let (now, later) = bytes.split_at(fits);
+            room[..fits].copy_from_slice(now);
+            self.advance(fits);
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Where the next bytes of the stream go: at least one byte; [`Self::advance`] makes them part
+    /// of it.
+    pub(super) fn room(&mut self) -> Result<&mut [u8], LayerError> {
+        if self.filled == self.block.len() {
+            let size = self.block.len();
+            let full = mem::replace(&mut self.block, vec![0; size]);
+            self.filled = 0;
+            self.pass_on(full)?;
+        }
+        Ok(&mut self.block[self.filled..])
+    }
+
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.filled = (self.filled + bytes).min(self.block.len());
+    }
+
+    fn pass_on(&mut self, block: Vec<u8>) -> Result<(), LayerError> {
+        self.options.check_cancelled()?;
+        self.passed += block.len() as u64;
+        self.options.progress.advance(block.len() as u64);
+        let mut threads = match mem::replace(&mut self.stage, Stage::Ended) {
+            Stage::Gathering(sink) => Threads::start(self.scope, sink, self.options)?,
+            Stage::Running(threads) => threads,
+            Stage::Ended => return Err(lost_thread()),
+        };
+        if threads.send(block) {
+            self.stage = Stage::Running(threads);
+            return Ok(());
+        }
+        Err(threads.join().err().unwrap_or_else(lost_thread))
+    }
+
+    fn finish(mut self) -> Result<Written, LayerError> {
+        let mut last = mem::take(&mut self.block);
+        last.truncate(self.filled);
+        let compression = self.options.compression;
+        if let Stage::Gathering(sink) = self.stage {
+            self.options.check_cancelled()?;
+            self.options.progress.advance(last.len() as u64);
+            let mut encoder = Encoder::new(compression).map_err(LayerError::Compress)?;
+            let block = encoder.encode(&last).map_err(LayerError::Compress)?;
+            let mut output = Output::start(sink, compression).map_err(LayerError::Write)?;
+            output.put(&block).map_err(LayerError::Write)?;
+            let (digest, size) = output.finish(compression).map_err(LayerError::Write)?;
+            return Ok(Written {
+                diff_id: digest_text(Sha256::new_with_prefix(&last)),
+                digest,
+                size,
+                uncompressed_size: last.len() as u64,
+                compression,
+            });
+        }
+        self.pass_on(last)?;
+        let Stage::Running(threads) = self.stage else {
+            return Err(lost_thread());
+        };
+        let (diff_id, (digest, size)) = threads.join()?;
+        Ok(Written {
+            diff_id,
+            digest,
+            size,
+            uncompressed_size: self.passed,
+            compression,
+        })
+    }
+}
+
+/// A block for a compressor, and where its result is awaited.
+struct Job {
+    block: Arc<Vec<u8>>,
+    result: SyncSender<io::Result<Encoded>>,
+}
+
+type Awaited = Receiver<io::Result<Encoded>>;
+type DigestAndSize = (String, u64);
+
+/// The threads at work, fed through bounded channels that end them when they are dropped.
+struct Threads<'scope> {
+    to_hash: SyncSender<Arc<Vec<u8>>>,
+    to_compress: SyncSender<Job>,
+    to_write: SyncSender<Awaited>,
+    hasher: ScopedJoinHandle<'scope, String>,
+    writer: ScopedJoinHandle<'scope, Result<DigestAndSize, LayerError>>,
+}
+
+impl<'scope> Threads<'scope> {
+    fn start<'env>(
+        scope: &'scope Scope<'scope, 'env>,
+        sink: &'env mut (dyn Write + Send),
+        options: &WriteOptions,
+    ) -> Result<Self, LayerError> {
+        let compression = options.compression;
+        let compressors = options.compressors();
+        // One block more than compressors waits, so that none of them does.
+        let (to_hash, hash_queue) = sync_channel(compressors + 1);
+        let (to_compress, compress_queue) = sync_channel(compressors + 1);
+        let (to_write, write_queue) = sync_channel(compressors + 1);
+        let compress_queue = Arc::new(Mutex::new(compress_queue));
+        for _ in 0..compressors {
+            let encoder = Encoder::new(compression).map_err(LayerError::Compress)?;
+            let queue = Arc::clone(&compress_queue);
+            scope.spawn(move || compress_blocks(&queue, encoder));
+        }
+        Ok(Self {
+            to_hash,
+            to_compress,
+            to_write,
+            hasher: scope.spawn(move || hash_blocks(&hash_queue)),
+            writer: scope.spawn(move || write_blocks(&write_queue, sink, compression)),
+        })
+    }
+
+    /// Hands a block to the threads; false where one of them has given up.
+    fn send(&mut self, block: Vec<u8>) -> bool {
+        let block = Arc::new(block);
+        let (result, awaited) = sync_channel(1);
+        self.to_write.send(awaited).is_ok()
+            && self.to_hash.send(Arc::clone(&block)).is_ok()
+            && self.to_compress.send(Job { block, result }).is_ok()
+    }
+
+    /// Waits for the end and answers with the diff id, the digest and the size.
+    fn join(self) -> Result<(String, DigestAndSize), LayerError> {
+        drop((self.to_hash, self.to_compress, self.to_write));
+        let written = self.writer.join().map_err(|_| lost_thread())??;
+        let diff_id = self.hasher.join().map_err(|_| lost_thread())?;
+        Ok((diff_id, written))
+    }
+}
+
+fn lost_thread() -> LayerError {
+    LayerError::Compress(io::Error::other("a thread ended early"))
+}
+
+fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder) {
+    loop {
+        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = next else { return };
+        // Nobody awaits the result any more once the writer has failed.
+        let _ = job.result.send(encoder.encode(&job.block));
+    }
+}
+
+fn hash_blocks(queue: &Receiver<Arc<Vec<u8>>>) -> String {
+    let mut digest = Sha256::new();
+    for block in queue {
+        digest.update(block.as_slice());
+    }
+    digest_text(digest)
+}
+
+fn write_blocks(
+    queue: &Receiver<Awaited>,
+    sink: &mut (dyn Write + Send),
+    compression: Compression,
+) -> Result<DigestAndSize, LayerError> {
+    let mut output = Output::start(sink, compression).map_err(LayerError::Write)?;
+    for awaited in queue {
+        // The block of an abandoned layer is awaited but never compressed.
+        let Ok(encoded) = awaited.recv() else {
+            return Err(lost_thread());
+        };
+        let encoded = encoded.map_err(LayerError::Compress)?;
+        output.put(&encoded).map_err(LayerError::Write)?;
+    }
+    output.finish(compression).map_err(LayerError::Write)
+}
+
+/// The blob as it is written.
+struct Output<'a> {
+    sink: &'a mut (dyn Write + Send),
+    digest: Sha256,
+    size: u64,
+    crc: Crc,
+}
+
+impl<'a> Output<'a> {
+    fn start(sink: &'a mut (dyn Write + Send), compression: Compression) -> io::Result<Self> {
+        let mut output = Self {
+            sink,
+            digest: Sha256::new(),
+            size: 0,
+            crc: Crc::new(),
+        };
+        output.write(compression.header())?;
+        Ok(output)
+    }
+
+    fn put(&mut self, block: &Encoded) -> io::Result<()> {
+        self.crc.combine(&block.crc);
+        self.write(&block.bytes)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.sink.write_all(bytes)?;
+        self.digest.update(bytes);
+        self.size += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn finish(mut self, compression: Compression) -> io::Result<DigestAndSize> {
+        self.write(&compression.trailer(&self.crc))?;
+        self.sink.flush()?;
+        Ok((digest_text(self.digest), self.size))
+    }
+}
+
+fn digest_text(digest: Sha256) -> String {
+    format!("sha256:{}", hex::encode(digest.finalize()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,416 @@
+//! Reading layers, ours and foreign ones: entry by entry, no further than the caller wants to go.
+//!
+//! A layer from a registry can hold anything, so nothing in it decides how much memory is taken.
+//! That is why the `tar` crate only decodes the headers here: its archive reader loads extension
+//! headers whole, whatever size they claim.
+
+use std::io::{self, BufReader, Cursor, Read};
+
+use flate2::bufread::MultiGzDecoder;
+use tar::{EntryType, Header, PaxExtensions};
+
+use super::header::BLOCK;
+use super::path::fold;
+
+/// PAX headers and long names are far smaller than this in any layer that Windows can read.
+const LARGEST_EXTENSION: u64 = 1 << 20;
+
+/// How much a layer may make its reader work.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The largest file that is read into memory, in bytes.
+    pub file: u64,
+    /// The longest tar stream, decompressed, in bytes.
+    pub stream: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            file: 256 << 20,
+            stream: 256 << 30,
+        }
+    }
+}
+
+/// Why a layer could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// The source failed, or its compressed data are broken.
+    #[error("cannot read the layer")]
+    Io(#[source] io::Error),
+    /// The stream ends inside an entry.
+    #[error("the layer ends in the middle of an entry")]
+    Truncated,
+    /// Something that is not a tar header where one has to be.
+    #[error("the layer is not a tar stream: {0}")]
+    Malformed(&'static str),
+    /// A file or header that is larger than the reader is willing to hold.
+    #[error("{path:?} in the layer has {size} bytes, more than the {limit} that are read")]
+    TooLarge {
+        /// The entry.
+        path: String,
+        /// What it claims to have.
+        size: u64,
+        /// What is accepted.
+        limit: u64,
+    },
+    /// A stream that goes on and on.
+    #[error("the layer is longer than {0} bytes when decompressed")]
+    TooLong(u64),
+}
+
+/// What an entry of a layer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A directory.
+    Directory,
+    /// A file; its content can be read.
+    File,
+    /// A symbolic link or mount point.
+    Symlink,
+    /// Another name of a file in this or a lower layer.
+    HardLink,
+    /// Something that layers of Windows do not have.
+    Other,
+}
+
+/// One entry of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LayerEntry {
+    /// The full path, `Files/Windows/win.ini`, without slashes around it.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// The size of the content.
+    pub size: u64,
+    /// What a link points to.
+    pub target: Option<String>,
+}
+
+/// Walks through a layer: plain, gzip (of any number of members) or zstd.
+pub struct LayerReader<'a> {
+    stream: Metered<'a>,
+    limits: Limits,
+    /// Content of the current entry that was not read yet.
+    unread: u64,
+    /// Bytes after the content that fill its last block.
+    padding: u64,
+    path: String,
+}
+
+/// What extension headers say about the entry after them.
+#[derive(Default)]
+struct Extensions {
+    path: Option<Vec<u8>>,
+    target: Option<Vec<u8>>,
+    size: Option<u64>,
+}
+
+impl<'a> LayerReader<'a> {
+    /// Looks at the first bytes to tell the compression, and reads nothing more yet.
+    pub fn new(source: impl Read + Send + 'a, limits: Limits) -> Result<Self, ReadError> {
+        Ok(Self {
+            stream: Metered {
+                inner: decompress(source).map_err(ReadError::Io)?,
+                limit: limits.stream,
+                left: limits.stream,
+            },
+            limits,
+            unread: 0,
+            padding: 0,
+            path: String::new(),
+        })
+    }
+
+    /// Goes on to the next entry, past what is unread of this one; nothing at the end.
+    pub fn next_entry(&mut self) -> Result<Option<LayerEntry>, ReadError> {
+        let mut extensions = Extensions::default();
+        loop {
+            self.skip(self.unread.saturating_add(self.padding))?;
+            (self.unread, self.padding) = (0, 0);
+            let Some(header) = self.header()? else {
+                return Ok(None);
+            };
+            let size = header
+                .entry_size()
+                .map_err(|_| ReadError::Malformed("an entry's size is no number"))?;
+            match header.entry_type() {
+                EntryType::XHeader => {
+                    self.begin(size)?;
+                    extensions.read_pax(&self.extension(size)?)?;
+                }
+                EntryType::GNULongName => {
+                    self.begin(size)?;
+                    extensions.path = Some(without_nul(self.extension(size)?));
+                }
+                EntryType::GNULongLink => {
+                    self.begin(size)?;
+                    extensions.target = Some(without_nul(self.extension(size)?));
+                }
+                EntryType::XGlobalHeader => self.begin(size)?,
+                EntryType::GNUSparse => {
+                    return Err(ReadError::Malformed("it has sparse entries of GNU tar"));
+                }
+                kind => return self.entry(&header, kind, size, extensions).map(Some),
+            }
+        }
+    }
+
+    /// The content of the entry that [`Self::next_entry`] came to.
+    pub fn content(&mut self) -> Result<Vec<u8>, ReadError> {
+        let size = self.unread;
+        self.bounded(size, self.limits.file)
+    }
+
+    fn entry(
+        &mut self,
+        header: &Header,
+        kind: EntryType,
+        size: u64,
+        extensions: Extensions,
+    ) -> Result<LayerEntry, ReadError> {
+        let kind = match kind {
+            EntryType::Regular | EntryType::Continuous => EntryKind::File,
+            EntryType::Directory => EntryKind::Directory,
+            EntryType::Symlink => EntryKind::Symlink,
+            EntryType::Link => EntryKind::HardLink,
+            _ => EntryKind::Other,
+        };
+        let size = extensions.size.unwrap_or(size);
+        // Links and directories have no content, whatever size they state.
+        let size = match kind {
+            EntryKind::File | EntryKind::Other => size,
+            _ => 0,
+        };
+        let path = match &extensions.path {
+            Some(path) => text(path),
+            None => text(&header.path_bytes()),
+        };
+        let target = match (kind, extensions.target) {
+            (EntryKind::Symlink | EntryKind::HardLink, Some(target)) => Some(text(&target)),
+            (EntryKind::Symlink | EntryKind::HardLink, None) => {
+                header.link_name_bytes().map(|target| text(&target))
+            }
+            _ => None,
+        };
+        let path = path.trim_start_matches("./").trim_matches('/').to_owned();
+        self.path.clone_from(&path);
+        self.begin(size)?;
+        Ok(LayerEntry {
+            path,
+            kind,
+            size,
+            target,
+        })
+    }
+
+    fn begin(&mut self, size: u64) -> Result<(), ReadError> {
+        if size > self.limits.stream {
+            return Err(ReadError::TooLong(self.limits.stream));
+        }
+        self.unread = size;
+        self.padding = size.wrapping_neg() % BLOCK as u64;
+        Ok(())
+    }
+
+    fn extension(&mut self, size: u64) -> Result<Vec<u8>, ReadError> {
+        "extension header".clone_into(&mut self.path);
+        self.bounded(size, LARGEST_EXTENSION)
+    }
+
+    /// The rest of the current entry, if it is not too much.
+    fn bounded(&mut self, size: u64, limit: u64) -> Result<Vec<u8>, ReadError> {
+        if size > limit {
+            return Err(ReadError::TooLarge {
+                path: self.path.clone(),
+                size,
+                limit,
+            });
+        }
+        let mut bytes = Vec::new();
+        let read = (&mut self.stream).take(size).read_to_end(&mut bytes);
+        let read = read.map_err(read_error)? as u64;
+        self.unread -= read;
+        if read < size {
+            return Err(ReadError::Truncated);
+        }
+        Ok(bytes)
+    }
+
+    fn skip(&mut self, bytes: u64) -> Result<(), ReadError> {
+        let mut rest = (&mut self.stream).take(bytes);
+        let skipped = io::copy(&mut rest, &mut io::sink()).map_err(read_error)?;
+        if skipped < bytes {
+            return Err(ReadError::Truncated);
+        }
+        Ok(())
+    }
+
+    /// The next header; nothing where the stream ends or says that it does.
+    fn header(&mut self) -> Result<Option<Header>, ReadError> {
+        let mut header = Header::new_old();
+        let block = header.as_mut_bytes();
+        let mut filled = 0;
+        while filled < block.len() {
+            match self.stream.read(&mut block[filled..]) {
+                Ok(0) if filled == 0 => return Ok(None),
+                Ok(0) => return Err(ReadError::Truncated),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(read_error(error)),
+            }
+        }
+        if block.iter().all(|byte| *byte == 0) {
+            return Ok(None);
+        }
+        let sum = checksum(block);
+        if header.cksum().is_ok_and(|stated| stated == sum) {
+            Ok(Some(header))
+        } else {
+            Err(ReadError::Malformed("a header's checksum is wrong"))
+        }
+    }
+}
+
+impl Read for LayerReader<'_> {
+    /// Reads the content of the entry that [`LayerReader::next_entry`] came to.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = (&mut self.stream).take(self.unread).read(buffer)?;
+        self.unread -= read as u64;
+        Ok(read)
+    }
+}
+
+impl Extensions {
+    fn read_pax(&mut self, records: &[u8]) -> Result<(), ReadError> {
+        for record in PaxExtensions::new(records) {
+            let record = record.map_err(|_| ReadError::Malformed("a PAX record is broken"))?;
+            let value = record.value_bytes();
+            match record.key_bytes() {
+                b"path" => self.path = Some(value.to_vec()),
+                b"linkpath" => self.target = Some(value.to_vec()),
+                b"size" => {
+                    let size = record.value().ok().and_then(|size| size.parse().ok());
+                    let size = size.ok_or(ReadError::Malformed("a PAX size is no number"))?;
+                    self.size = Some(size);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Every hive of a layer, by its name below `Hives/`, `System_Delta` for example. Reads no further
+/// than that directory.
+pub fn read_hives(
+    source: impl Read + Send,
+    limits: Limits,
+) -> Result<Vec<(String, Vec<u8>)>, ReadError> {
+    let mut reader = LayerReader::new(source, limits)?;
+    let mut hives = Vec::new();
+    while let Some(entry) = reader.next_entry()? {
+        match entry.path.strip_prefix("Hives/") {
+            Some(name) if entry.kind == EntryKind::File => {
+                hives.push((name.to_owned(), reader.content()?));
+            }
+            None if !hives.is_empty() => break,
+            _ => {}
+        }
+    }
+    Ok(hives)
+}
+
+/// The files at `paths`, in that order, as far as the layer has them. A path is a full one,
+/// `Files/shim.exe`, in any case; reads no further than to the last of them.
+pub fn find_files(
+    source: impl Read + Send,
+    paths: &[&str],
+    limits: Limits,
+) -> Result<Vec<Option<Vec<u8>>>, ReadError> {
+    let wanted: Vec<String> = paths.iter().map(|path| fold(path)).collect();
+    let mut found: Vec<Option<Vec<u8>>> = vec![None; paths.len()];
+    let mut reader = LayerReader::new(source, limits)?;
+    while found.contains(&None)
+        && let Some(entry) = reader.next_entry()?
+    {
+        let path = fold(&entry.path);
+        if entry.kind == EntryKind::File && wanted.contains(&path) {
+            let content = reader.content()?;
+            let places = found.iter_mut().zip(&wanted);
+            for (place, _) in places.filter(|(_, wanted)| **wanted == path) {
+                *place = Some(content.clone());
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// A stream that fails once more was read of it than agreed.
+struct Metered<'a> {
+    inner: Box<dyn Read + Send + 'a>,
+    limit: u64,
+    left: u64,
+}
+
+/// How [`Metered`] tells its failure through the readers around it.
+#[derive(Debug, thiserror::Error)]
+#[error("the limit of {0} bytes is reached")]
+struct LimitReached(u64);
+
+impl Read for Metered<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.left = self
+            .left
+            .checked_sub(read as u64)
+            .ok_or_else(|| io::Error::other(LimitReached(self.limit)))?;
+        Ok(read)
+    }
+}
+
+fn read_error(error: io::Error) -> ReadError {
+    match error.downcast::<LimitReached>() {
+        Ok(LimitReached(limit)) => ReadError::TooLong(limit),
+        Err(error) => ReadError::Io(error),
+    }
+}
+
+fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+    let mut magic = Vec::new();
+    (&mut source).take(4).read_to_end(&mut magic)?;
+    let is_gzip = magic.starts_with(&[0x1f, 0x8b]);
+    let is_zstd = magic.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
+    let whole = BufReader::with_capacity(64 << 10, Cursor::new(magic).chain(source));
+    Ok(if is_gzip {
+        Box::new(BufReader::new(MultiGzDecoder::new(whole)))
+    } else if is_zstd {
+        Box::new(BufReader::new(zstd::Decoder::with_buffer(whole)?))
+    } else {
+        Box::new(whole)
+    })
+}
+
+/// The sum of a header's bytes, its own field counted as spaces.
+fn checksum(header: &[u8; BLOCK]) -> u32 {
+    const FIELD: std::ops::Range<usize> = 148..156;
+    let bytes = header.iter().enumerate();
+    bytes
+        .map(|(at, byte)| u32::from(if FIELD.contains(&at) { b' ' } else { *byte }))
+        .sum()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn without_nul(mut bytes: Vec<u8>) -> Vec<u8> {
+    if let Some(end) = bytes.iter().position(|byte| *byte == 0) {
+        bytes.truncate(end);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests;
