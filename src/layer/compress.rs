@@ -7,13 +7,14 @@
 //!
 //! | | level | MB/s | MB |     | | level | MB/s | MB |
 //! |-|-|-|-|-|-|-|-|-|
-//! | zlib-rs | 3 | 201 | 58.7 | | libdeflate | 3 | 251 | 57.9 |
+//! | **zlib-rs** | **3** | **201** | **58.7** | | libdeflate | 3 | 251 | 57.9 |
 //! | zlib-rs | 4 | 156 | 57.0 | | libdeflate | 4 | 225 | 57.0 |
-//! | **zlib-rs** | **5** | **140** | **55.7** | | libdeflate | 5 | 186 | 55.4 |
+//! | zlib-rs | 5 | 140 | 55.7 | | libdeflate | 5 | 186 | 55.4 |
 //! | zlib-rs | 6 | 106 | 55.2 | | libdeflate | 6 | 141 | 54.7 |
 //!
 //! libdeflate is faster, but it cannot end a block without ending the member, and a gzip of many
 //! members is cut short after the first by readers such as Python's `tarfile` in stream mode.
+//! Level 3 makes the sum of building and pushing shortest on any network from 100 Mbit/s up.
 //! Giving a block the end of the one before as its dictionary saves 0.4 %; blocks of 512 KiB cost
 //! 0.4 %. zlib-rs makes the same bytes whatever the processor can do.
 //!
@@ -34,7 +35,7 @@ pub enum Compression {
     Zstd,
 }
 
-const GZIP_LEVEL: u32 = 5;
+const GZIP_LEVEL: u32 = 3;
 const ZSTD_LEVEL: i32 = 3;
 
 /// No name, no time, unknown system: the same bytes everywhere.

@@ -1,0 +1,441 @@
+//! Layers as other programs read them, and as large as they come.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use flate2::read::GzDecoder;
+use proptest::prelude::*;
+use wincimg::layer::{
+    Compression, Layer, LayerError, LayerPath, LayerReader, Limits, LinkTo, SpooledBlob,
+    WriteOptions, Written,
+};
+
+const TIMESTAMP: u64 = 1_580_256_000;
+
+fn path(text: &str) -> LayerPath {
+    text.parse().unwrap()
+}
+
+fn options(compression: Compression) -> WriteOptions<'static> {
+    WriteOptions {
+        compression,
+        threads: NonZeroUsize::new(2),
+        ..WriteOptions::default()
+    }
+}
+
+fn long_path() -> String {
+    format!(
+        "{}/{}.txt",
+        "long folder/".repeat(12).trim_end_matches('/'),
+        "n".repeat(120)
+    )
+}
+
+/// A layer with everything that a layer can hold, large enough for several blocks.
+fn rich_layer() -> Layer {
+    let mut layer = Layer::new(TIMESTAMP);
+    layer.hive(path("System_Delta"), b"regf".as_slice());
+    layer.directory(path("empty"));
+    layer.file(path("app/config.json"), b"{}".as_slice());
+    layer.file(path("app/größe 日本語.txt"), "ü".as_bytes());
+    layer.file(path(&long_path()), b"deep".as_slice());
+    layer.file(path("data/noise.bin"), noise(5 << 20));
+    layer.symlink(path("app/settings.json"), "config.json", LinkTo::File);
+    layer.symlink(path("app/files"), "../data", LinkTo::Directory);
+    layer.delete(path("Windows/old.dll"));
+    layer
+}
+
+fn rich_names() -> Vec<String> {
+    let mut names: Vec<String> = [
+        "Hives",
+        "Hives/System_Delta",
+        "Files",
+        "Files/app",
+        "Files/app/config.json",
+        "Files/app/files",
+        "Files/app/größe 日本語.txt",
+        "Files/app/settings.json",
+        "Files/data",
+        "Files/data/noise.bin",
+        "Files/empty",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for depth in 1..=12 {
+        names.push(format!("Files/{}", vec!["long folder"; depth].join("/")));
+    }
+    names.push(format!("Files/{}", long_path()));
+    names.extend(["Files/Windows", "Files/Windows/.wh.old.dll"].map(str::to_owned));
+    names
+}
+
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut state = 3_u64;
+    std::iter::repeat_with(|| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        state.to_be_bytes()[0]
+    })
+    .take(bytes)
+    .collect()
+}
+
+/// Writes the rich layer to a file of its own folder.
+fn rich_file(compression: Compression) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layer");
+    let sink = File::create(&file).unwrap();
+    rich_layer().write(sink, &options(compression)).unwrap();
+    (folder, file)
+}
+
+/// Whether a program is here; says so and skips where it is not, unless everything is required.
+fn has(program: &str) -> bool {
+    let found = Command::new(program).arg("--version").output().is_ok();
+    if !found {
+        let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1");
+        assert!(!required, "{program} is required");
+        eprintln!("skipped: there is no {program}");
+    }
+    found
+}
+
+fn output_of(command: &mut Command) -> String {
+    let output = command.env("LC_ALL", "C.UTF-8").output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn gnu_tar_lists_every_entry_with_its_time_and_kind() {
+    if !has("tar") || !has("gzip") {
+        return;
+    }
+    let (_folder, file) = rich_file(Compression::Gzip);
+    let mut tar = Command::new("tar");
+    tar.args([
+        "--warning=no-unknown-keyword",
+        "--quoting-style=literal",
+        "--utc",
+        "-tvzf",
+    ]);
+    let listing = output_of(tar.arg(&file));
+    let lines: Vec<&str> = listing.lines().collect();
+    let names = rich_names();
+    assert_eq!(lines.len(), names.len());
+    for (line, name) in lines.iter().zip(&names) {
+        assert!(
+            line.contains(" 2020-01-29 00:00 ") && line.contains(name),
+            "{line}"
+        );
+    }
+    assert!(lines[5].ends_with("Files/app/files -> ../data") && lines[5].starts_with('l'));
+    assert!(lines[10].starts_with("drwxr-xr-x"));
+}
+
+#[test]
+fn gzip_takes_the_blob_for_a_whole_one() {
+    if !has("gzip") {
+        return;
+    }
+    let (_folder, file) = rich_file(Compression::Gzip);
+    output_of(
+        Command::new("gzip")
+            .arg("-t")
+            .stdin(File::open(file).unwrap()),
+    );
+}
+
+#[test]
+fn python_reads_names_records_and_content_seeking_and_streaming() {
+    const SCRIPT: &str = "
+import hashlib, sys, tarfile
+for mode in ('r:gz', 'r|gz'):
+    with tarfile.open(sys.argv[1], mode) as tar:
+        for entry in tar:
+            print(entry.name, entry.mtime, entry.pax_headers.get('MSWINDOWS.fileattr'), end=' ')
+            print(entry.pax_headers.get('LIBARCHIVE.creationtime'), entry.linkname or '-', end=' ')
+            content = tar.extractfile(entry).read() if entry.isreg() else b''
+            print(hashlib.sha256(content).hexdigest()[:8])
+";
+    if !has("python3") {
+        return;
+    }
+    let (_folder, file) = rich_file(Compression::Gzip);
+    let listing = output_of(
+        Command::new("python3")
+            .env("PYTHONIOENCODING", "utf-8")
+            .args(["-c", SCRIPT])
+            .arg(&file),
+    );
+    let lines: Vec<&str> = listing.lines().collect();
+    let names = rich_names();
+    let (seeking, streaming) = lines.split_at(names.len());
+    assert_eq!(seeking, streaming);
+    for (line, name) in seeking.iter().zip(&names) {
+        assert!(line.starts_with(&format!("{name} {TIMESTAMP} ")), "{line}");
+    }
+    let nothing = &sha256(b"")[..8];
+    let of_noise = &sha256(&noise(5 << 20))[..8];
+    for expected in [
+        format!("Files/app {TIMESTAMP} 16 {TIMESTAMP} - {nothing}"),
+        format!("Files/app/files {TIMESTAMP} 1040 {TIMESTAMP} ../data {nothing}"),
+        format!("Files/app/settings.json {TIMESTAMP} 1056 {TIMESTAMP} config.json {nothing}"),
+        format!("Files/data/noise.bin {TIMESTAMP} 32 {TIMESTAMP} - {of_noise}"),
+        format!("Files/Windows/.wh.old.dll {TIMESTAMP} None None - {nothing}"),
+    ] {
+        assert!(
+            seeking.contains(&expected.as_str()),
+            "no {expected:?} in {seeking:#?}"
+        );
+    }
+}
+
+fn sha256(bytes: &[u8]) -> String {
+    use sha2::Digest;
+    hex::encode(sha2::Sha256::digest(bytes))
+}
+
+#[test]
+fn zstd_takes_the_blob_for_a_whole_one() {
+    if !has("zstd") {
+        return;
+    }
+    let (_folder, file) = rich_file(Compression::Zstd);
+    output_of(Command::new("zstd").arg("-tq").arg(&file));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_goes_in_is_what_the_tar_crate_reads_back(
+        files in proptest::collection::btree_map(
+            "[a-z0-9äß日 ]{0,60}[a-z]/[a-zé€ ]{0,120}[a-z]",
+            (any::<u8>(), 0_usize..3000),
+            0..30,
+        ),
+        on_disk in any::<bool>(),
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut layer = Layer::new(TIMESTAMP);
+        let mut expected = BTreeMap::new();
+        for (at, (name, (byte, size))) in files.into_iter().enumerate() {
+            let content = vec![byte; size];
+            if on_disk {
+                let file = folder.path().join(at.to_string());
+                fs::write(&file, &content).unwrap();
+                layer.file(path(&name), file);
+            } else {
+                layer.file(path(&name), content.clone());
+            }
+            expected.insert(format!("Files/{name}"), content);
+        }
+        let mut blob = Vec::new();
+        layer.write(&mut blob, &options(Compression::Gzip)).unwrap();
+
+        let mut archive = tar::Archive::new(GzDecoder::new(blob.as_slice()));
+        let mut found = BTreeMap::new();
+        let mut directories = vec!["Hives".to_owned(), "Files".to_owned()];
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let name = String::from_utf8(entry.path_bytes().into_owned()).unwrap();
+            prop_assert_eq!(entry.header().mtime().unwrap(), TIMESTAMP);
+            if entry.header().entry_type().is_dir() {
+                directories.push(name);
+                continue;
+            }
+            let (parent, _) = name.rsplit_once('/').unwrap();
+            prop_assert!(directories.iter().any(|dir| dir == parent));
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            found.insert(name, content);
+        }
+        prop_assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn the_order_of_adding_does_not_change_a_byte() {
+    let names = ["b/2", "a", "b/1", "c d/e", "B/3"];
+    let digest = |names: &mut dyn Iterator<Item = &&str>| {
+        let mut layer = Layer::new(TIMESTAMP);
+        for name in names {
+            layer.file(path(name), name.as_bytes().to_vec());
+        }
+        layer
+            .write(io::sink(), &options(Compression::Gzip))
+            .unwrap()
+    };
+    assert_eq!(
+        digest(&mut names[..4].iter()),
+        digest(&mut names[..4].iter().rev())
+    );
+}
+
+#[test]
+fn a_folder_read_twice_makes_the_same_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("a/empty")).unwrap();
+    for name in ["z", "a/y", "x"] {
+        fs::write(folder.path().join(name), noise(1000)).unwrap();
+    }
+    let digest = || {
+        let mut layer = Layer::new(TIMESTAMP);
+        layer.folder(folder.path(), Some(&path("app"))).unwrap();
+        layer
+            .write(io::sink(), &options(Compression::Gzip))
+            .unwrap()
+    };
+    let first = digest();
+    let later = File::open(folder.path().join("z")).unwrap();
+    later.set_modified(std::time::SystemTime::now()).unwrap();
+    assert_eq!(digest(), first);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_that_says_so() {
+    for layer in [Layer::new(0), rich_layer()] {
+        let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let error = layer.write(full, &options(Compression::Gzip)).unwrap_err();
+        assert!(
+            matches!(error, LayerError::Write(cause) if cause.kind() == io::ErrorKind::StorageFull)
+        );
+    }
+}
+
+#[test]
+fn a_spooled_layer_is_the_layer() {
+    let folder = tempfile::tempdir().unwrap();
+    for limit in [1 << 20, 1 << 30] {
+        let mut blob = SpooledBlob::new(limit, folder.path());
+        let written = rich_layer()
+            .write(&mut blob, &options(Compression::Gzip))
+            .unwrap();
+        let mut bytes = Vec::new();
+        blob.open().unwrap().read_to_end(&mut bytes).unwrap();
+        assert_eq!(
+            (blob.size(), blob.path().is_some()),
+            (written.size, limit == 1 << 20)
+        );
+        assert_eq!(written.digest, format!("sha256:{}", sha256(&bytes)));
+    }
+}
+
+/// Runs one test of this file by itself, as it is told by the environment, and answers with what it
+/// printed; memory can only be measured in a process that does nothing else.
+#[cfg(target_os = "linux")]
+fn alone(test: &str, file: &Path) -> Measured {
+    let output = output_of(
+        Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", test, "--nocapture", "--test-threads=1"])
+            .env(ALONE, file),
+    );
+    let line = output.lines().find(|line| line.contains(RESULT)).unwrap();
+    let (_, values) = line.split_once(RESULT).unwrap();
+    let values: Vec<u64> = values
+        .split(' ')
+        .map(|value| value.parse().unwrap())
+        .collect();
+    Measured {
+        uncompressed: values[0],
+        peak_mib: values[1],
+    }
+}
+
+#[cfg(target_os = "linux")]
+struct Measured {
+    uncompressed: u64,
+    peak_mib: u64,
+}
+
+const ALONE: &str = "WINCIMG_TEST_LAYER_ALONE";
+const RESULT: &str = "measured: ";
+
+/// The file to work on, where this process was started by [`alone`].
+#[cfg(target_os = "linux")]
+fn task() -> Option<PathBuf> {
+    std::env::var_os(ALONE).map(PathBuf::from)
+}
+
+#[cfg(target_os = "linux")]
+#[allow(clippy::print_stdout)]
+fn report(written: &Written) {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib: u64 = peak
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    println!("{RESULT}{} {}", written.uncompressed_size, kib / 1024);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hundred_thousand_small_files_take_little_memory() {
+    if let Some(file) = task() {
+        let mut layer = Layer::new(TIMESTAMP);
+        for at in 0..100_000 {
+            let name = format!("node_modules/package-{}/lib/file-{at}.js", at / 100);
+            layer.file(path(&name), file.clone());
+        }
+        report(
+            &layer
+                .write(io::sink(), &options(Compression::Gzip))
+                .unwrap(),
+        );
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("small.js");
+    fs::write(&file, "module.exports = 1;\n").unwrap();
+    let measured = alone("a_hundred_thousand_small_files_take_little_memory", &file);
+    let directories = 3 + 2 * 1000;
+    assert_eq!(
+        measured.uncompressed,
+        directories * 1536 + 100_000 * 2048 + 1024
+    );
+    assert!(measured.peak_mib < 100, "{} MiB", measured.peak_mib);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_huge_sparse_file_takes_no_memory_of_its_size() {
+    const SIZE: u64 = 9 << 30;
+    if let Some(file) = task() {
+        let mut layer = Layer::new(TIMESTAMP);
+        layer.file(path("disk.vhdx"), file);
+        let mut blob = Vec::new();
+        report(&layer.write(&mut blob, &options(Compression::Zstd)).unwrap());
+        let mut reader = LayerReader::new(blob.as_slice(), Limits::default()).unwrap();
+        while let Some(entry) = reader.next_entry().unwrap() {
+            if entry.path == "Files/disk.vhdx" {
+                assert_eq!(entry.size, SIZE);
+                return;
+            }
+        }
+        panic!("the file is not in the layer");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("disk.vhdx");
+    File::create(&file).unwrap().set_len(SIZE).unwrap();
+    let measured = alone("a_huge_sparse_file_takes_no_memory_of_its_size", &file);
+    assert_eq!(measured.uncompressed, SIZE + 2 * 1536 + 1536 + 1024);
+    assert!(measured.peak_mib < 100, "{} MiB", measured.peak_mib);
+}
