@@ -4,3 +4,4 @@ pub mod document;
 pub mod reference;
 pub mod registry;
 pub mod base;
+pub mod reference;

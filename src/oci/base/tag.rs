@@ -160,6 +160,15 @@ impl BaseTag {
         self.arch != Arch::Other && !self.preview
     }
 
+    /// The tag as it would be without the architecture it is for.
+    pub fn without_arch(&self) -> String {
+        let lower = self.text.to_ascii_lowercase();
+        let plain = ["-amd64", "_amd64", "-x64"]
+            .iter()
+            .find_map(|end| lower.strip_suffix(end));
+        plain.map(str::to_owned).unwrap_or(lower)
+    }
+
     /// Of tags for the same image the plainest comes first: fewest words, then the most precise.
     pub fn plainness(&self) -> impl Ord + use<> {
         let precision = match self.names {

@@ -1,0 +1,177 @@
+//! The short names of base images and the registry that they come from.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::oci::reference::{Reference, ReferenceError, parse_reference};
+
+/// Short names and their repositories at Microsoft.
+pub const NAMES: [(&str, &str); 6] = [
+    ("nanoserver", "windows/nanoserver"),
+    ("servercore", "windows/servercore"),
+    ("server", "windows/server"),
+    ("windows", "windows"),
+    ("aspnet", "dotnet/framework/aspnet"),
+    ("iis", "windows/servercore/iis"),
+];
+
+/// Where base images come from: Microsoft's registry, or a mirror under a prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseRegistry {
+    host: String,
+    prefix: Option<String>,
+}
+
+/// Why a text is no registry or no name of a base image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NameError {
+    /// Not `HOST[:PORT][/PREFIX]`.
+    #[error("{0:?} is no registry: expected HOST[:PORT][/PREFIX], such as mcr.microsoft.com")]
+    Registry(String),
+    /// A tag or digest, where the host decides which is right.
+    #[error(
+        "{0:?} has a tag or a digest: expected a repository alone, the host decides on the tag"
+    )]
+    Tagged(String),
+    /// Not a repository.
+    #[error(transparent)]
+    Repository(#[from] ReferenceError),
+}
+
+impl Default for BaseRegistry {
+    fn default() -> Self {
+        Self {
+            host: "mcr.microsoft.com".to_owned(),
+            prefix: None,
+        }
+    }
+}
+
+impl FromStr for BaseRegistry {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refused = || NameError::Registry(text.to_owned());
+        let (host, prefix) = match text.trim_end_matches('/').split_once('/') {
+            Some((host, prefix)) => (host, Some(prefix.to_owned())),
+            None => (text.trim_end_matches('/'), None),
+        };
+        if host.is_empty() || text.contains("://") || text.contains('@') {
+            return Err(refused());
+        }
+        let registry = Self {
+            host: host.to_owned(),
+            prefix,
+        };
+        parse_reference(&format!("{registry}/windows")).map_err(|_| refused())?;
+        Ok(registry)
+    }
+}
+
+impl fmt::Display for BaseRegistry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.host)?;
+        self.prefix
+            .iter()
+            .try_for_each(|prefix| write!(f, "/{prefix}"))
+    }
+}
+
+impl BaseRegistry {
+    /// Its host and port.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The repository that a short name or a path means here; one with a host of its own stays there.
+    pub fn repository(&self, name: &str) -> Result<Reference, NameError> {
+        let short = NAMES.iter().find(|(short, _)| *short == name);
+        let path = short.map_or(name, |(_, path)| *path);
+        let whole = match path.split_once('/') {
+            Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => path.to_owned(),
+            _ => format!("{self}/{path}"),
+        };
+        let last = path.rsplit('/').next().unwrap_or_default();
+        if last.contains([':', '@']) {
+            return Err(NameError::Tagged(name.to_owned()));
+        }
+        Ok(parse_reference(&whole)?)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn repository(registry: &str, name: &str) -> String {
+        let registry: BaseRegistry = registry.parse().unwrap();
+        let reference = registry.repository(name).unwrap();
+        format!("{}/{}", reference.registry(), reference.repository())
+    }
+
+    #[test]
+    fn short_names_are_microsofts_repositories() {
+        let at_home = |name| {
+            BaseRegistry::default()
+                .repository(name)
+                .unwrap()
+                .to_string()
+        };
+        assert_eq!(
+            at_home("nanoserver"),
+            "mcr.microsoft.com/windows/nanoserver:latest"
+        );
+        assert_eq!(at_home("windows"), "mcr.microsoft.com/windows:latest");
+        assert_eq!(
+            at_home("dotnet/framework/runtime"),
+            "mcr.microsoft.com/dotnet/framework/runtime:latest"
+        );
+    }
+
+    #[test]
+    fn a_mirrors_prefix_comes_before_the_path() {
+        assert_eq!(
+            repository("repo.mylan.k8s:9999/mcr.microsoft.com", "iis"),
+            "repo.mylan.k8s:9999/mcr.microsoft.com/windows/servercore/iis"
+        );
+        assert_eq!(
+            repository("repo:9999/", "servercore"),
+            "repo:9999/windows/servercore"
+        );
+    }
+
+    #[test]
+    fn a_repository_with_a_host_stays_there() {
+        assert_eq!(
+            repository("mcr.microsoft.com", "repo:8888/base/nano"),
+            "repo:8888/base/nano"
+        );
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        for text in [
+            "",
+            "/x",
+            "https://mcr.microsoft.com",
+            "a b",
+            "host/UPPER",
+            "host@x",
+        ] {
+            let error = text.parse::<BaseRegistry>().unwrap_err();
+            assert!(error.to_string().contains("HOST[:PORT][/PREFIX]"), "{text}");
+        }
+        let registry = BaseRegistry::default();
+        for name in ["nanoserver:ltsc2019", "repo:8888/base@sha256:00"] {
+            assert!(
+                matches!(registry.repository(name), Err(NameError::Tagged(_))),
+                "{name}"
+            );
+        }
+        assert!(matches!(
+            registry.repository("Nano Server"),
+            Err(NameError::Repository(_))
+        ));
+    }
+}
