@@ -2,11 +2,14 @@
 
 mod estimate;
 mod fit;
+mod look;
 mod name;
 mod pool;
+mod resolve;
 mod tag;
 
 pub use fit::{Fit, Match, Span};
 pub use name::{BaseRegistry, NAMES, NameError};
 pub use pool::Neighbour;
+pub use resolve::{BaseImage, NothingFits, Resolution, ResolveError, SetAside, resolve};
 pub use tag::{Arch, BaseTag, Flavour, Names};

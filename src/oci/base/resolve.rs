@@ -1,0 +1,294 @@
+//! From a repository and a host to one image, pinned by its digest.
+//!
+//! Tags are names that can move and can lie: each is read at most once, everything after that goes
+//! by digest, and what the image's own configuration says about its version is what counts. A tag
+//! that contradicts its image is set aside, with a word about it, and the next best one is taken.
+
+use std::fmt;
+
+use oci_spec::image::Digest;
+
+use super::fit::Match;
+use super::look::{Found, look};
+use super::pool::{Basis, Neighbour, Pool};
+use super::tag::BaseTag;
+use crate::oci::document::Image;
+use crate::oci::reference::Reference;
+use crate::oci::registry::{Registry, RegistryError, Repository};
+use crate::windows::compat::{HostBuild, Isolation, judge};
+use crate::windows::version::WindowsVersion;
+
+/// More tags than this are not looked at for one host; a real repository needs a handful.
+const MAX_LOOKS: usize = 64;
+
+/// The image that a build starts from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BaseImage {
+    /// Where it is, by tag and by digest.
+    pub reference: Reference,
+    /// The index that the tag named, where it named one.
+    pub index: Option<Digest>,
+    /// Its version, as its configuration says.
+    pub os_version: WindowsVersion,
+    /// Whether that is the host's own.
+    pub matched: Match,
+    /// Manifest and configuration.
+    pub image: Image,
+}
+
+impl BaseImage {
+    /// The digest of the image's manifest, which the reference is pinned to.
+    pub fn digest(&self) -> &Digest {
+        self.image.digest()
+    }
+}
+
+/// A base image, and the tags that would have been better but are not what they should be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolution {
+    /// The image.
+    pub base: BaseImage,
+    /// What was passed over.
+    pub set_aside: Vec<SetAside>,
+}
+
+/// A tag that was passed over, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAside {
+    /// The tag.
+    pub tag: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for SetAside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "tag {} is set aside: {}", self.tag, self.reason)
+    }
+}
+
+/// Why there is no base image.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// The repository has images, but none for this host.
+    #[error(transparent)]
+    NothingFits(Box<NothingFits>),
+    /// No tag of the repository is a base image's.
+    #[error(
+        "none of the {count} tags of {repository} names a version of Windows: expected tags such as \
+         10.0.17763.973 or ltsc2019"
+    )]
+    NoBaseTags {
+        /// The repository.
+        repository: String,
+        /// How many tags it has.
+        count: usize,
+    },
+    /// Too many tags do not say what they are.
+    #[error(
+        "gave up after looking at {MAX_LOOKS} tags of {repository} that do not say their version"
+    )]
+    TooManyTags {
+        /// The repository.
+        repository: String,
+    },
+    /// The registry did not give what was asked of it.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+}
+
+/// What there is instead of an image that fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NothingFits {
+    /// The repository.
+    pub repository: String,
+    /// The host.
+    pub host: HostBuild,
+    /// What counted as a fit.
+    pub wanted: Match,
+    /// The newest image that is not newer than the host.
+    pub below: Option<Neighbour>,
+    /// The oldest image that is newer than the host.
+    pub above: Option<Neighbour>,
+    /// Tags that were looked at and are not what they should be.
+    pub set_aside: Vec<SetAside>,
+}
+
+impl std::error::Error for NothingFits {}
+
+impl fmt::Display for NothingFits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            repository, host, ..
+        } = self;
+        match self.wanted {
+            Match::Nearest => write!(f, "no image of {repository} starts on host {host}")?,
+            Match::Exact => write!(f, "no image of {repository} is exactly host {host}")?,
+        }
+        match (&self.below, &self.above) {
+            (Some(below), Some(above)) => {
+                write!(
+                    f,
+                    ": the nearest are {below} and, newer than the host, {above}"
+                )
+            }
+            (Some(below), None) => write!(f, ": the nearest is {below}, and none is newer"),
+            (None, Some(above)) => write!(f, ": the nearest is {above}, and none is older"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+impl NothingFits {
+    /// Why the nearest images do not start on the host.
+    pub fn reasons(&self) -> Vec<String> {
+        let neighbours = [&self.below, &self.above].into_iter().flatten();
+        let verdicts = neighbours
+            .map(|neighbour| judge(Some(self.host), Some(neighbour.version), Isolation::Process));
+        match self.wanted {
+            Match::Nearest => verdicts.map(|verdict| verdict.reason()).collect(),
+            Match::Exact => Vec::new(),
+        }
+    }
+}
+
+/// Finds the image of a repository that fits a host best.
+pub async fn resolve(
+    registry: &Registry,
+    repository: &Reference,
+    host: HostBuild,
+    wanted: Match,
+) -> Result<Resolution, ResolveError> {
+    let repository = registry.repository(repository);
+    let tags = repository.tags().await?;
+    let pool = Pool::new(&tags, host, wanted);
+    if pool.is_empty() {
+        return Err(ResolveError::NoBaseTags {
+            repository: repository.to_string(),
+            count: tags.len(),
+        });
+    }
+    let mut search = Search {
+        repository,
+        pool,
+        set_aside: Vec::new(),
+    };
+    match search.run().await? {
+        Some((tag, version, index, image)) => Ok(Resolution {
+            base: pinned(&search.repository, &tag, host, version, index, image),
+            set_aside: search.set_aside,
+        }),
+        None => {
+            let (below, above) = search.pool.neighbours();
+            Err(ResolveError::NothingFits(Box::new(NothingFits {
+                repository: search.repository.to_string(),
+                host,
+                wanted,
+                below,
+                above,
+                set_aside: search.set_aside,
+            })))
+        }
+    }
+}
+
+/// One search in one repository.
+struct Search {
+    repository: Repository,
+    pool: Pool<Found>,
+    set_aside: Vec<SetAside>,
+}
+
+impl Search {
+    /// Asks about the best offer until that is an image that is what it should be.
+    async fn run(&mut self) -> Result<Option<Chosen>, ResolveError> {
+        let mut looks = 0;
+        while let Some(offer) = self.pool.take_best() {
+            let promised = match offer.basis {
+                Basis::Seen(version, found) => {
+                    match found.load(&self.repository, version).await? {
+                        Ok(image) => {
+                            return Ok(Some((offer.tag.text, version, found.index, image)));
+                        }
+                        Err(reason) => self.refuse(offer.tag.text, reason),
+                    }
+                    continue;
+                }
+                Basis::Promised(version) => Some(version),
+                Basis::Guessed => None,
+            };
+            looks += 1;
+            if looks > MAX_LOOKS {
+                return Err(ResolveError::TooManyTags {
+                    repository: self.repository.to_string(),
+                });
+            }
+            self.look_behind(offer.tag, promised).await?;
+        }
+        Ok(None)
+    }
+
+    /// Puts what a tag leads to into the pool, as far as the tag says the truth about it.
+    async fn look_behind(
+        &mut self,
+        tag: BaseTag,
+        promised: Option<WindowsVersion>,
+    ) -> Result<(), RegistryError> {
+        let seen = match look(&self.repository, &tag.text).await? {
+            Ok(seen) => seen,
+            Err(reason) => {
+                self.refuse(tag.text, reason);
+                return Ok(());
+            }
+        };
+        let mut others = Vec::new();
+        let mut kept = false;
+        for (version, found) in seen {
+            if promised.is_none_or(|promised| promised == version) {
+                self.pool.add(tag.clone(), version, found);
+                kept = true;
+            } else {
+                others.push(version.os_version());
+            }
+        }
+        if !kept {
+            self.refuse(tag.text, format!("its image is {}", others.join(", ")));
+        }
+        Ok(())
+    }
+
+    fn refuse(&mut self, tag: String, reason: String) {
+        self.set_aside.push(SetAside { tag, reason });
+    }
+}
+
+/// The tag, its image's version, the index on the way to it, and the image.
+type Chosen = (String, WindowsVersion, Option<Digest>, Image);
+
+fn pinned(
+    repository: &Repository,
+    tag: &str,
+    host: HostBuild,
+    os_version: WindowsVersion,
+    index: Option<Digest>,
+    image: Image,
+) -> BaseImage {
+    let matched = if os_version == host.version {
+        Match::Exact
+    } else {
+        Match::Nearest
+    };
+    let reference = Reference::with_tag_and_digest(
+        repository.host().to_owned(),
+        repository.name().to_owned(),
+        tag.to_owned(),
+        image.digest().to_string(),
+    );
+    BaseImage {
+        reference,
+        index,
+        os_version,
+        matched,
+        image,
+    }
+}
