@@ -14,7 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
 use flate2::Crc;
-use sha2::{Digest, Sha256};
+use oci_spec::image::Digest;
+use sha2::{Digest as _, Sha256};
 
 use super::archive;
 use super::compress::{Compression, Encoded, Encoder};
@@ -71,10 +72,10 @@ impl WriteOptions<'_> {
 /// What an image's manifest and config say of a layer that was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The digest of the tar stream, `sha256:…`, for the config's `diff_ids`.
-    pub diff_id: String,
-    /// The digest of the blob, `sha256:…`.
-    pub digest: String,
+    /// The digest of the tar stream, for the config's `diff_ids`.
+    pub diff_id: Digest,
+    /// The digest of the blob.
+    pub digest: Digest,
     /// The size of the blob.
     pub size: u64,
     /// The size of the tar stream.
@@ -193,7 +194,7 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
             output.put(&block).map_err(LayerError::Write)?;
             let (digest, size) = output.finish(compression).map_err(LayerError::Write)?;
             return Ok(Written {
-                diff_id: digest_text(Sha256::new_with_prefix(&last)),
+                diff_id: digest_of(Sha256::new_with_prefix(&last)),
                 digest,
                 size,
                 uncompressed_size: last.len() as u64,
@@ -222,14 +223,14 @@ struct Job {
 }
 
 type Awaited = Receiver<io::Result<Encoded>>;
-type DigestAndSize = (String, u64);
+type DigestAndSize = (Digest, u64);
 
 /// The threads at work, fed through bounded channels that end them when they are dropped.
 struct Threads<'scope> {
     to_hash: SyncSender<Arc<Vec<u8>>>,
     to_compress: SyncSender<Job>,
     to_write: SyncSender<Awaited>,
-    hasher: ScopedJoinHandle<'scope, String>,
+    hasher: ScopedJoinHandle<'scope, Digest>,
     writer: ScopedJoinHandle<'scope, Result<DigestAndSize, LayerError>>,
 }
 
@@ -270,7 +271,7 @@ impl<'scope> Threads<'scope> {
     }
 
     /// Waits for the end and answers with the diff id, the digest and the size.
-    fn join(self) -> Result<(String, DigestAndSize), LayerError> {
+    fn join(self) -> Result<(Digest, DigestAndSize), LayerError> {
         drop((self.to_hash, self.to_compress, self.to_write));
         let written = self.writer.join().map_err(|_| lost_thread())??;
         let diff_id = self.hasher.join().map_err(|_| lost_thread())?;
@@ -291,12 +292,12 @@ fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder) {
     }
 }
 
-fn hash_blocks(queue: &Receiver<Arc<Vec<u8>>>) -> String {
-    let mut digest = Sha256::new();
+fn hash_blocks(queue: &Receiver<Arc<Vec<u8>>>) -> Digest {
+    let mut hash = Sha256::new();
     for block in queue {
-        digest.update(block.as_slice());
+        hash.update(block.as_slice());
     }
-    digest_text(digest)
+    digest_of(hash)
 }
 
 fn write_blocks(
@@ -351,12 +352,17 @@ impl<'a> Output<'a> {
     fn finish(mut self, compression: Compression) -> io::Result<DigestAndSize> {
         self.write(&compression.trailer(&self.crc))?;
         self.sink.flush()?;
-        Ok((digest_text(self.digest), self.size))
+        Ok((digest_of(self.digest), self.size))
     }
 }
 
-fn digest_text(digest: Sha256) -> String {
-    format!("sha256:{}", hex::encode(digest.finalize()))
+#[expect(
+    clippy::expect_used,
+    reason = "the hex digits of a finished hash are a valid digest"
+)]
+fn digest_of(hash: Sha256) -> Digest {
+    let text = format!("sha256:{}", hex::encode(hash.finalize()));
+    Digest::try_from(text).expect("a valid digest")
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ fn options(compression: Compression, threads: usize) -> WriteOptions<'static> {
     }
 }
 
-fn sha256(bytes: &[u8]) -> String {
-    digest_text(Sha256::new_with_prefix(bytes))
+fn sha256(bytes: &[u8]) -> Digest {
+    digest_of(Sha256::new_with_prefix(bytes))
 }
 
 #[test]
