@@ -9,11 +9,18 @@
 pub mod docker_registry;
 pub mod proxy;
 pub mod serve;
+pub mod spec_registry;
 
 use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
-use wincimg::oci::registry::{Options, RetryPolicy};
+use bytes::Bytes;
+use oci_spec::image::{Descriptor, MediaType};
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::registry::{Hasher, Options, Registry, Repository, RetryPolicy};
+use wincimg::progress::Silent;
 
 /// The path of a program that a test needs. Where it is missing, the test is skipped with a
 /// printed reason, or fails if `WINCIMG_REQUIRE_ALL=1`.
@@ -74,4 +81,59 @@ pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     }
     bytes.truncate(length);
     bytes
+}
+
+/// A repository by its reference.
+pub fn repository(options: Options, reference: &str) -> Repository {
+    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+    registry.repository(&parse_reference(reference).unwrap())
+}
+
+/// The descriptor of bytes as a layer.
+pub fn describe(bytes: &[u8]) -> Descriptor {
+    let mut hasher = Hasher::sha256();
+    hasher.update(bytes);
+    let digest = hasher.digest().unwrap();
+    Descriptor::new(MediaType::ImageLayerGzip, bytes.len() as u64, digest)
+}
+
+/// Uploads bytes and says what they are.
+pub async fn put(repository: &Repository, bytes: &Bytes) -> Descriptor {
+    let blob = describe(bytes);
+    let put = repository.put_blob(blob.digest(), blob.size(), bytes, &Silent);
+    put.await.unwrap();
+    blob
+}
+
+/// An error with all its causes, as the command line prints it.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}
+
+/// Runs one test of this program again in a process of its own, for what is true of a whole
+/// process: its environment, its memory. In that process [`child_argument`] is `argument`.
+pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) {
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env("WINCIMG_TEST_CHILD", argument)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && said.contains("1 passed"),
+        "{said}"
+    );
+}
+
+/// What [`in_child`] was given, in the process that it started.
+pub fn child_argument() -> Option<String> {
+    std::env::var("WINCIMG_TEST_CHILD").ok()
 }

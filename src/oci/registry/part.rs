@@ -161,17 +161,20 @@ fn open_part(to: &Path, path: &Path) -> io::Result<(File, Kept)> {
 
 /// Hashes what a file has, and leaves it at its end. More than there can be is worth nothing.
 fn read_into(file: &mut File, size: u64, hasher: &mut Hasher) -> io::Result<u64> {
-    if file.metadata()?.len() > size {
+    let mut length = file.metadata()?.len();
+    if length > size {
         file.set_len(0)?;
+        length = 0;
     }
-    let mut length = 0;
     let mut buffer = vec![0; 128 * 1024];
+    let mut known = file.take(length);
+    let mut read = 0;
     loop {
-        let read = file.read(&mut buffer)?;
-        if read == 0 {
-            return Ok(length);
+        let chunk = known.read(&mut buffer)?;
+        if chunk == 0 {
+            return Ok(read);
         }
-        hasher.update(&buffer[..read]);
-        length += read as u64;
+        hasher.update(&buffer[..chunk]);
+        read += chunk as u64;
     }
 }

@@ -245,7 +245,7 @@ mod tests {
             headers.insert(RETRY_AFTER, text.parse().unwrap());
             retry_after(&headers, now)
         };
-        assert_eq!(read("120"), Some(Duration::from_secs(120)));
+        assert_eq!(read("120"), Some(Duration::from_mins(2)));
         assert_eq!(
             read("Sun, 06 Nov 1994 08:50:07 GMT"),
             Some(Duration::from_secs(30))

@@ -25,6 +25,7 @@ impl Repository {
     pub async fn tags(&self) -> Result<Vec<String>, RegistryError> {
         let mut tags = Vec::new();
         let mut known = HashSet::new();
+        let mut gives_links = false;
         let what = format!("list the tags of {self}");
         let mut request = self.request(Method::GET, &format!("tags/list?n={PAGE}"), what.clone());
         loop {
@@ -48,10 +49,13 @@ impl Repository {
                         "its link to the next page leads nowhere new".to_owned(),
                     ));
                 }
-                Some(next) => Target::Url(next),
+                Some(next) => {
+                    gives_links = true;
+                    Target::Url(next)
+                }
                 // A registry that fills the page and gives no link may still know `last`; one that
                 // does not repeats itself, and that is the end.
-                None if length == PAGE && grew => match tags.last() {
+                None if length == PAGE && grew && !gives_links => match tags.last() {
                     Some(last) => {
                         Target::Api(format!("{}/tags/list?n={PAGE}&last={last}", self.name()))
                     }
