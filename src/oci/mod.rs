@@ -1,7 +1,13 @@
 //! Images as values and the places they live in.
 
+pub mod archive;
+pub mod copy;
 pub mod document;
+pub mod layout;
+pub mod mirror;
 pub mod reference;
 pub mod registry;
 pub mod base;
 pub mod reference;
+pub mod store;
+pub mod stream;

@@ -1,6 +1,6 @@
 //! Digests and the running hashes that check them.
 
-use sha2::{Digest as _, Sha256, Sha512};
+use sha2::{Digest as _, Sha256, Sha384, Sha512};
 
 use super::DocumentError;
 
@@ -21,6 +21,7 @@ pub struct Hasher(State);
 #[derive(Clone)]
 enum State {
     Sha256(Sha256),
+    Sha384(Box<Sha384>),
     Sha512(Box<Sha512>),
 }
 
@@ -36,6 +37,7 @@ impl Hasher {
     pub fn of(digest: &Digest) -> Result<Self, DocumentError> {
         match digest.algorithm() {
             DigestAlgorithm::Sha256 => Ok(Self::default()),
+            DigestAlgorithm::Sha384 => Ok(Self(State::Sha384(Box::new(Sha384::new())))),
             DigestAlgorithm::Sha512 => Ok(Self(State::Sha512(Box::new(Sha512::new())))),
             _ => Err(DocumentError::UnsupportedDigest {
                 digest: digest.clone(),
@@ -47,6 +49,7 @@ impl Hasher {
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
             State::Sha256(hash) => hash.update(bytes),
+            State::Sha384(hash) => hash.update(bytes),
             State::Sha512(hash) => hash.update(bytes),
         }
     }
@@ -55,6 +58,7 @@ impl Hasher {
     pub fn finish(self) -> Digest {
         match self.0 {
             State::Sha256(hash) => digest("sha256", &hash.finalize()),
+            State::Sha384(hash) => digest("sha384", &hash.finalize()),
             State::Sha512(hash) => digest("sha512", &hash.finalize()),
         }
     }
@@ -66,8 +70,8 @@ impl Hasher {
             Ok(())
         } else {
             Err(DocumentError::DigestMismatch {
-                expected: expected.clone(),
-                found,
+                expected: expected.to_string(),
+                found: found.to_string(),
             })
         }
     }

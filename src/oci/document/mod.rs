@@ -77,12 +77,12 @@ pub enum DocumentError {
     #[error("the content has digest {found}: expected {expected}")]
     DigestMismatch {
         /// The digest that was asked for.
-        expected: Digest,
+        expected: String,
         /// The digest of what came.
-        found: Digest,
+        found: String,
     },
     /// The digest's algorithm cannot be checked.
-    #[error("the digest {digest} cannot be checked: expected sha256 or sha512")]
+    #[error("the digest {digest} cannot be checked: expected sha256, sha384 or sha512")]
     UnsupportedDigest {
         /// The digest in question.
         digest: Digest,

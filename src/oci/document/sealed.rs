@@ -120,7 +120,7 @@ fn verify(bytes: &[u8], expected: &Digest) -> Result<(), DocumentError> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
     /// One image.
-    Manifest(Sealed<Manifest>),
+    Manifest(Box<Sealed<Manifest>>),
     /// Several, by platform.
     Index(Sealed<Index>),
 }
@@ -171,7 +171,9 @@ impl Document {
         if outline.is_index(announced, &digest)? {
             Ok(Self::Index(Sealed::<Index>::read(bytes, digest)?))
         } else {
-            Ok(Self::Manifest(Sealed::<Manifest>::read(bytes, digest)?))
+            Ok(Self::Manifest(Box::new(Sealed::<Manifest>::read(
+                bytes, digest,
+            )?)))
         }
     }
 

@@ -1,0 +1,260 @@
+//! Writing a docker-archive: a layout is put together in a directory beside the file, then packed in
+//! sorted order, so that transfers run in parallel and the same images still give the same bytes.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::{ArchiveError, SavedImage, blob_member};
+use crate::oci::document::{
+    Descriptor, Digest, Document, Flavour, ImageConfig, Index, Manifest, Sealed, media_type,
+};
+use crate::oci::layout::{IMAGE_NAME, Layout, REF_NAME};
+use crate::oci::reference::parse_reference;
+use crate::oci::stream::{self, StreamError};
+
+/// A docker-archive that is being written; the file appears when it is finished.
+#[derive(Debug, Clone)]
+pub struct ArchiveWriter(Arc<Draft>);
+
+#[derive(Debug)]
+struct Draft {
+    path: PathBuf,
+    staging: TempDir,
+    layout: Layout,
+    images: Mutex<Vec<(Document, Option<String>)>>,
+}
+
+impl ArchiveWriter {
+    /// Begins an archive that will replace what is at `path`.
+    pub async fn create(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
+        let path = path.into();
+        let staging = tempfile::Builder::new()
+            .prefix(".docker-archive-")
+            .tempdir_in(parent(&path))
+            .map_err(|source| StreamError::write(&path, source))?;
+        let layout = Layout::create(staging.path()).await?;
+        Ok(Self(Arc::new(Draft {
+            path,
+            staging,
+            layout,
+            images: Mutex::default(),
+        })))
+    }
+
+    /// The file that will appear.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    /// Where blobs and manifests go until the archive is packed.
+    pub fn staging(&self) -> &Layout {
+        &self.0.layout
+    }
+
+    /// Lists an image or an index whose parts are all there, under a name such as `app:1.4`.
+    pub fn tag(&self, document: Document, name: Option<&str>) {
+        let mut images = self.images();
+        images.retain(|(old, old_name)| {
+            let same_name = old_name.as_deref() == name && name.is_some();
+            let same_content = old_name.is_none() && old.digest() == document.digest();
+            !same_name && !same_content
+        });
+        images.push((document, name.map(str::to_owned)));
+    }
+
+    /// Packs the archive and puts it in its place.
+    pub async fn finish(&self) -> Result<(), ArchiveError> {
+        let writer = self.clone();
+        match tokio::task::spawn_blocking(move || writer.pack()).await {
+            Ok(result) => result,
+            Err(error) => Err(StreamError::write(&self.0.path, io::Error::other(error)).into()),
+        }
+    }
+
+    fn images(&self) -> std::sync::MutexGuard<'_, Vec<(Document, Option<String>)>> {
+        self.0.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pack(&self) -> Result<(), ArchiveError> {
+        let path = &self.0.path;
+        let mut images = self.images().clone();
+        images.sort_by(|a, b| (&a.1, a.0.digest().as_ref()).cmp(&(&b.1, b.0.digest().as_ref())));
+        let index = Sealed::new(Index::new(Flavour::Oci, images.iter().map(entry).collect()))
+            .map_err(|source| self.unusable("index.json", source))?;
+        let saved = serde_json::to_vec(&self.saved_images(&images)?)
+            .map_err(|error| StreamError::write(path, error.into()))?;
+        let write_error = |source| StreamError::write(path, source);
+
+        let packed = stream::temporary_in(parent(path))?;
+        let mut tar = tar::Builder::new(io::BufWriter::new(packed.as_file()));
+        let header = json!({"imageLayoutVersion": "1.0.0"}).to_string();
+        for (name, bytes) in [
+            ("oci-layout", header.as_bytes()),
+            ("index.json", index.bytes()),
+            ("manifest.json", &saved),
+        ] {
+            tar.append_data(&mut file_header(bytes.len() as u64), name, bytes)
+                .map_err(write_error)?;
+        }
+        for (name, file) in self.blobs().map_err(write_error)? {
+            append_and_remove(&mut tar, &name, &file).map_err(write_error)?;
+        }
+        tar.into_inner()
+            .and_then(|mut writer| writer.flush())
+            .map_err(write_error)?;
+        stream::persist(packed, path)?;
+        Ok(())
+    }
+
+    /// The blobs in the staging directory, by their names in the archive.
+    fn blobs(&self) -> io::Result<BTreeMap<String, PathBuf>> {
+        let mut blobs = BTreeMap::new();
+        let root = self.0.staging.path().join("blobs");
+        for algorithm in fs::read_dir(root)? {
+            let algorithm = algorithm?;
+            for blob in fs::read_dir(algorithm.path())? {
+                let blob = blob?;
+                let name = format!(
+                    "blobs/{}/{}",
+                    algorithm.file_name().to_string_lossy(),
+                    blob.file_name().to_string_lossy()
+                );
+                blobs.insert(name, blob.path());
+            }
+        }
+        Ok(blobs)
+    }
+
+    /// What `manifest.json` says: one entry for each image, those inside an index included. An
+    /// index's name goes to its image where it has only one; `docker load` knows no indexes.
+    fn saved_images(
+        &self,
+        images: &[(Document, Option<String>)],
+    ) -> Result<Vec<SavedImage>, ArchiveError> {
+        let mut names: BTreeMap<String, (Sealed<Manifest>, Vec<String>)> = BTreeMap::new();
+        let mut add = |manifest: Sealed<Manifest>, name: Option<&String>| {
+            let key = manifest.digest().to_string();
+            let (_, known) = names.entry(key).or_insert((manifest, Vec::new()));
+            known.extend(name.cloned());
+        };
+        for (document, name) in images {
+            match document {
+                Document::Manifest(manifest) => add((**manifest).clone(), name.as_ref()),
+                Document::Index(index) => {
+                    let children: Vec<_> = index
+                        .manifests
+                        .iter()
+                        .filter(|entry| media_type::is_manifest(&entry.media_type))
+                        .collect();
+                    let name = name.as_ref().filter(|_| children.len() == 1);
+                    for child in children {
+                        let manifest = self.read(&child.digest)?;
+                        add(manifest, name);
+                    }
+                }
+            }
+        }
+        names
+            .into_values()
+            .filter(|(manifest, _)| manifest.is_image())
+            .map(|(manifest, names)| self.saved_image(&manifest, names))
+            .collect()
+    }
+
+    fn saved_image(
+        &self,
+        manifest: &Sealed<Manifest>,
+        names: Vec<String>,
+    ) -> Result<SavedImage, ArchiveError> {
+        let config: Sealed<ImageConfig> = self.read(&manifest.config.digest)?;
+        let layer_sources = manifest
+            .layers
+            .iter()
+            .zip(&config.rootfs.diff_ids)
+            .filter(|(layer, _)| media_type::is_foreign(&layer.media_type))
+            .map(|(layer, diff_id)| {
+                let source = json!({
+                    "mediaType": layer.media_type, "size": layer.size,
+                    "digest": layer.digest, "urls": layer.urls,
+                });
+                (diff_id.to_string(), source)
+            })
+            .collect();
+        Ok(SavedImage {
+            config: blob_member(&manifest.config.digest),
+            repo_tags: Some(names),
+            layers: Some(
+                manifest
+                    .layers
+                    .iter()
+                    .map(|layer| blob_member(&layer.digest))
+                    .collect(),
+            ),
+            layer_sources,
+        })
+    }
+
+    fn read<T: crate::oci::document::Content>(
+        &self,
+        digest: &Digest,
+    ) -> Result<Sealed<T>, ArchiveError> {
+        let bytes = self.0.layout.read_small(digest)?;
+        Sealed::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
+    }
+
+    fn unusable(&self, member: &str, source: crate::oci::document::DocumentError) -> ArchiveError {
+        ArchiveError::Document {
+            path: self.0.path.clone(),
+            member: member.to_owned(),
+            source: Box::new(source),
+        }
+    }
+}
+
+/// An image's entry in `index.json`, with the annotations that Docker and containerd look for.
+fn entry((document, name): &(Document, Option<String>)) -> Descriptor {
+    let mut entry = document.descriptor();
+    if let Some(name) = name {
+        let reference = parse_reference(name).ok();
+        let tag = reference.as_ref().and_then(|reference| reference.tag());
+        entry
+            .annotations
+            .insert(REF_NAME.to_owned(), tag.unwrap_or(name).to_owned());
+        let full = reference.as_ref().map_or(name.clone(), ToString::to_string);
+        entry.annotations.insert(IMAGE_NAME.to_owned(), full);
+    }
+    entry
+}
+
+fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+fn file_header(size: u64) -> tar::Header {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(size);
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    header
+}
+
+/// Moves a staged blob into the tar, so that the disk holds little more than one copy of everything.
+fn append_and_remove<W: Write>(
+    tar: &mut tar::Builder<W>,
+    name: &str,
+    path: &Path,
+) -> io::Result<()> {
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    tar.append_data(&mut file_header(size), name, file)?;
+    fs::remove_file(path)
+}

@@ -1,0 +1,387 @@
+//! An OCI image layout: a directory that holds images as files named by their digests.
+//!
+//! Every file is written beside its final name and renamed, and `index.json` is replaced last, so
+//! that an interrupted run leaves whole blobs that the next run finds, and nothing that points at
+//! something missing. Blobs that are already there are checked, kept and not written again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::document::{
+    Descriptor, Digest, Document, DocumentError, Flavour, Index, MAX_DOCUMENT, Sealed,
+};
+use super::registry::BlobSource;
+use super::stream::{self, FileRange, StreamError};
+use crate::progress::Task;
+
+mod entries;
+
+pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, put_entry, select};
+
+/// An OCI image layout on disk.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    root: PathBuf,
+}
+
+/// A layout that could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LayoutError {
+    /// The directory is something else.
+    #[error("{} is no oci layout: {reason}", path.display())]
+    NotALayout {
+        /// The directory.
+        path: PathBuf,
+        /// What it lacks.
+        reason: String,
+    },
+    /// No image has the tag or digest asked for.
+    #[error("{} has no image {wanted:?}: it has {known}", path.display())]
+    NotFound {
+        /// The layout or archive.
+        path: PathBuf,
+        /// The tag or digest asked for.
+        wanted: String,
+        /// The tags that exist.
+        known: String,
+    },
+    /// There are several images and none was named.
+    #[error("{} holds several images: name one of {known}", path.display())]
+    SeveralImages {
+        /// The layout or archive.
+        path: PathBuf,
+        /// The tags that exist.
+        known: String,
+    },
+    /// A blob is named but not there.
+    #[error("{} lacks {digest}", path.display())]
+    MissingBlob {
+        /// The layout or archive.
+        path: PathBuf,
+        /// The blob.
+        digest: Digest,
+    },
+    /// A manifest, index or configuration is larger than any real one.
+    #[error("{digest} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
+    TooLarge {
+        /// The blob.
+        digest: Digest,
+        /// Its size.
+        size: u64,
+    },
+    /// A document in it cannot be used.
+    #[error("could not use {}", path.display())]
+    Document {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<DocumentError>,
+    },
+    /// A blob could not be moved.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+    /// A file could not be read.
+    #[error("could not read {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl Layout {
+    /// Opens a layout that exists.
+    pub async fn open(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
+        let layout = Self { root: root.into() };
+        layout.clone().blocking(|layout| layout.check()).await?;
+        Ok(layout)
+    }
+
+    /// Opens a layout, or makes an empty one where there is none; a directory with other things in
+    /// it is refused.
+    pub async fn create(root: impl Into<PathBuf>) -> Result<Self, LayoutError> {
+        let layout = Self { root: root.into() };
+        layout.clone().blocking(|layout| layout.make()).await?;
+        Ok(layout)
+    }
+
+    /// The directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The layout's own index: what it holds under which tags.
+    pub async fn index(&self) -> Result<Index, LayoutError> {
+        self.clone().blocking(|layout| layout.read_index()).await
+    }
+
+    /// The image or index with the tag or digest given; with none, the only one.
+    pub async fn resolve(&self, which: Option<&str>) -> Result<Document, LayoutError> {
+        let index = self.index().await?;
+        let descriptor = match select(&index, which) {
+            Selection::Found(descriptor) => descriptor,
+            // A child of an index has no entry of its own, and may be asked for by digest all the same.
+            Selection::NotFound { known } => match which.and_then(|which| which.parse().ok()) {
+                Some(digest) if self.blob_path(&digest).is_file() => {
+                    return self.document("", &digest).await;
+                }
+                _ => {
+                    return Err(LayoutError::NotFound {
+                        path: self.root.clone(),
+                        wanted: which.unwrap_or_default().to_owned(),
+                        known,
+                    });
+                }
+            },
+            Selection::Several { known } => {
+                return Err(LayoutError::SeveralImages {
+                    path: self.root.clone(),
+                    known,
+                });
+            }
+        };
+        self.document(&descriptor.media_type, &descriptor.digest)
+            .await
+    }
+
+    /// The manifest or index with the digest given.
+    pub async fn document(
+        &self,
+        media_type: &str,
+        digest: &Digest,
+    ) -> Result<Document, LayoutError> {
+        let bytes = self.read(digest).await?;
+        Document::verify(media_type, bytes, digest).map_err(|source| LayoutError::Document {
+            path: self.blob_path(digest),
+            source: Box::new(source),
+        })
+    }
+
+    /// A small blob, read whole; whoever parses it checks the digest.
+    pub async fn read(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
+        let digest = digest.clone();
+        self.clone()
+            .blocking(move |layout| layout.read_small(&digest))
+            .await
+    }
+
+    /// Where the layout keeps the blob.
+    pub fn blob_path(&self, digest: &Digest) -> PathBuf {
+        self.blob_dir(digest).join(digest.digest())
+    }
+
+    fn blob_dir(&self, digest: &Digest) -> PathBuf {
+        self.root.join("blobs").join(digest.algorithm().as_ref())
+    }
+
+    /// The bytes of a blob, not yet checked.
+    pub fn blob(&self, blob: &Descriptor) -> FileRange {
+        FileRange::new(self.blob_path(&blob.digest), 0, blob.size)
+    }
+
+    /// Whether the blob is there and is what its digest says.
+    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, LayoutError> {
+        let blob = blob.clone();
+        self.clone()
+            .blocking(move |layout| Ok(stream::holds(&layout.blob_path(&blob.digest), &blob)?))
+            .await
+    }
+
+    /// Stores a blob.
+    pub async fn put_blob(
+        &self,
+        blob: &Descriptor,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), LayoutError> {
+        let dir = self.blob_dir(&blob.digest);
+        let path = self.blob_path(&blob.digest);
+        let temporary = stream::temporary_in(&dir)?;
+        let file = temporary
+            .reopen()
+            .map_err(|e| StreamError::write(temporary.path(), e))?;
+        let mut file = tokio::fs::File::from_std(file);
+        stream::pour(source, blob, &mut file, &path, task).await?;
+        Ok(stream::persist(temporary, &path)?)
+    }
+
+    /// Stores a manifest or an index as a blob, without a tag.
+    pub async fn put_document(&self, document: &Document) -> Result<(), LayoutError> {
+        let descriptor = document.descriptor();
+        let bytes = document.bytes().clone();
+        self.clone()
+            .blocking(move |layout| {
+                let path = layout.blob_path(&descriptor.digest);
+                if stream::holds(&path, &descriptor)? {
+                    return Ok(());
+                }
+                Ok(stream::write_beside(&path, &bytes)?)
+            })
+            .await
+    }
+
+    /// Lists a manifest or an index that is already stored, under a tag or under none. An entry that
+    /// had the tag before loses its place.
+    pub async fn tag(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
+        let tag = tag.map(str::to_owned);
+        self.clone()
+            .blocking(move |layout| {
+                let lock = layout.lock()?;
+                let path = layout.root.join("index.json");
+                let index = layout.read_sealed_index()?;
+                let changed = index
+                    .edit(|index| put_entry(index, descriptor, tag.as_deref()))
+                    .map_err(|source| LayoutError::Document {
+                        path: path.clone(),
+                        source: Box::new(source),
+                    })?;
+                if changed.digest() != index.digest() {
+                    stream::write_beside(&path, changed.bytes())?;
+                }
+                drop(lock);
+                Ok(())
+            })
+            .await
+    }
+
+    /// Runs file work where it does not hold up the transfers.
+    async fn blocking<T: Send + 'static>(
+        self,
+        work: impl FnOnce(Self) -> Result<T, LayoutError> + Send + 'static,
+    ) -> Result<T, LayoutError> {
+        let path = self.root.clone();
+        match tokio::task::spawn_blocking(move || work(self)).await {
+            Ok(result) => result,
+            Err(error) => Err(LayoutError::Read {
+                path,
+                source: io::Error::other(error),
+            }),
+        }
+    }
+
+    fn check(&self) -> Result<(), LayoutError> {
+        let not_a_layout = |reason: String| LayoutError::NotALayout {
+            path: self.root.clone(),
+            reason,
+        };
+        let path = self.root.join("oci-layout");
+        let header = match fs::read(&path) {
+            Ok(header) => header,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(not_a_layout("it has no file oci-layout".to_owned()));
+            }
+            Err(source) => return Err(LayoutError::Read { path, source }),
+        };
+        let version = serde_json::from_slice::<Value>(&header)
+            .ok()
+            .and_then(|header| Some(header.get("imageLayoutVersion")?.as_str()?.to_owned()));
+        match version {
+            Some(version) if version.starts_with("1.") => Ok(()),
+            Some(version) => Err(not_a_layout(format!(
+                "its version is {version}, expected 1.0.0"
+            ))),
+            None => Err(not_a_layout("its file oci-layout is damaged".to_owned())),
+        }
+    }
+
+    fn make(&self) -> Result<(), LayoutError> {
+        let failed = |path: &Path, source| LayoutError::from(StreamError::write(path, source));
+        let header = self.root.join("oci-layout");
+        if header.exists() {
+            return self.check();
+        }
+        let blobs = self.root.join("blobs").join("sha256");
+        match fs::read_dir(&self.root) {
+            Ok(mut entries) => {
+                if let Some(stranger) = entries.find_map(|entry| {
+                    let name = entry.ok()?.file_name();
+                    (name != "blobs").then_some(name)
+                }) {
+                    return Err(LayoutError::NotALayout {
+                        path: self.root.clone(),
+                        reason: format!(
+                            "it has no file oci-layout, but {}",
+                            stranger.to_string_lossy()
+                        ),
+                    });
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(failed(&self.root, source)),
+        }
+        fs::create_dir_all(&blobs).map_err(|e| failed(&blobs, e))?;
+        let empty = Sealed::new(Index::new(Flavour::Oci, Vec::new())).map_err(|source| {
+            LayoutError::Document {
+                path: self.root.join("index.json"),
+                source: Box::new(source),
+            }
+        })?;
+        stream::write_beside(&self.root.join("index.json"), empty.bytes())?;
+        // The marker comes last: a directory that has it is a whole layout.
+        Ok(stream::write_beside(
+            &header,
+            json!({"imageLayoutVersion": "1.0.0"})
+                .to_string()
+                .as_bytes(),
+        )?)
+    }
+
+    fn read_index(&self) -> Result<Index, LayoutError> {
+        Ok(self.read_sealed_index()?.into_value())
+    }
+
+    fn read_sealed_index(&self) -> Result<Sealed<Index>, LayoutError> {
+        let path = self.root.join("index.json");
+        let bytes = fs::read(&path).map_err(|source| LayoutError::Read {
+            path: path.clone(),
+            source,
+        })?;
+        Sealed::parse(bytes.into()).map_err(|source| LayoutError::Document {
+            path,
+            source: Box::new(source),
+        })
+    }
+
+    pub(super) fn read_small(&self, digest: &Digest) -> Result<Bytes, LayoutError> {
+        let path = self.blob_path(digest);
+        let size = match fs::metadata(&path) {
+            Ok(data) => data.len(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(LayoutError::MissingBlob {
+                    path: self.root.clone(),
+                    digest: digest.clone(),
+                });
+            }
+            Err(source) => return Err(LayoutError::Read { path, source }),
+        };
+        if size > MAX_DOCUMENT {
+            return Err(LayoutError::TooLarge {
+                digest: digest.clone(),
+                size,
+            });
+        }
+        let bytes = FileRange::new(&path, 0, size)
+            .read()
+            .map_err(|source| LayoutError::Read { path, source })?;
+        Ok(bytes.into())
+    }
+
+    /// Keeps other processes from changing `index.json` between our reading and our writing.
+    fn lock(&self) -> Result<fs::File, LayoutError> {
+        let path = self.root.join("oci-layout");
+        let lock = || {
+            let file = fs::File::open(&path)?;
+            file.lock()?;
+            Ok(file)
+        };
+        lock().map_err(|source| LayoutError::Read {
+            path: path.clone(),
+            source,
+        })
+    }
+}

@@ -1,0 +1,398 @@
+//! Copies of images in a registry of one's own, complete: foreign layers are fetched from where they
+//! are and made ordinary, so that nodes need no internet.
+//!
+//! An image keeps its repository's path and its tag; its host gives way to the mirror's, and a prefix
+//! comes before the path: `mcr.microsoft.com/windows/nanoserver:1809` mirrored to
+//! `repo.mylan.k8s:9999/mcr` is `repo.mylan.k8s:9999/mcr/windows/nanoserver:1809`, which is what
+//! `--base-registry repo.mylan.k8s:9999/mcr` looks for. An image named by digest alone gets no tag.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+use serde::{Serialize, Serializer};
+
+use super::copy::{
+    Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms,
+};
+use super::reference::{Reference, ReferenceError, parse_reference};
+use super::registry::Registry;
+use super::store::{Sink, Source};
+use crate::progress::Progress;
+
+/// How many images are dealt with at once; their blobs have a bound of their own.
+const IMAGES: usize = 4;
+
+/// Where the mirror is: `HOST[:PORT][/PREFIX]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MirrorTarget {
+    host: String,
+    prefix: Option<String>,
+}
+
+/// Images that cannot be mirrored as asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum MirrorError {
+    /// The target is no registry.
+    #[error("{text:?} is no mirror: expected HOST[:PORT][/PREFIX]")]
+    Target {
+        /// What was given.
+        text: String,
+    },
+    /// The target's prefix and the image's path do not make a name.
+    #[error("{image} cannot be mirrored to {target}")]
+    Name {
+        /// The image.
+        image: String,
+        /// The target.
+        target: String,
+        /// Why.
+        source: ReferenceError,
+    },
+    /// Two images would get the same name.
+    #[error(
+        "{first} and {second} would both become {target}: mirror them under different prefixes"
+    )]
+    Collision {
+        /// One image.
+        first: String,
+        /// The other.
+        second: String,
+        /// The name in the mirror.
+        target: String,
+    },
+}
+
+impl FromStr for MirrorTarget {
+    type Err = MirrorError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refuse = || MirrorError::Target {
+            text: text.to_owned(),
+        };
+        let trimmed = text.trim_end_matches('/');
+        let (host, prefix) = match trimmed.split_once('/') {
+            Some((host, prefix)) => (host, Some(prefix)),
+            None => (trimmed, None),
+        };
+        // Whether the parts are well made shows when they are part of a reference. A host without
+        // dot and port would be taken for a repository of Docker Hub there.
+        let sample = format!(
+            "{}/x",
+            prefix.map_or(host.to_owned(), |p| format!("{host}/{p}"))
+        );
+        match parse_reference(&sample) {
+            Ok(reference) if reference.registry() == host => Ok(Self {
+                host: host.to_owned(),
+                prefix: prefix.map(str::to_owned),
+            }),
+            _ => Err(refuse()),
+        }
+    }
+}
+
+impl fmt::Display for MirrorTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.host)?;
+        match &self.prefix {
+            Some(prefix) => write!(f, "/{prefix}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl MirrorTarget {
+    /// The mirror's host and port.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The name that an image has in the mirror.
+    pub fn name_of(&self, image: &Reference) -> Result<Reference, MirrorError> {
+        let end = match (image.tag(), image.digest()) {
+            (Some(tag), _) => format!(":{tag}"),
+            (None, Some(digest)) => format!("@{digest}"),
+            (None, None) => String::new(),
+        };
+        parse_reference(&format!("{self}/{}{end}", image.repository())).map_err(|source| {
+            MirrorError::Name {
+                image: image.to_string(),
+                target: self.to_string(),
+                source,
+            }
+        })
+    }
+}
+
+/// How images are mirrored.
+#[derive(Debug, Clone)]
+pub struct MirrorOptions {
+    /// Which images of an index.
+    pub platforms: Platforms,
+    /// At most so many blobs on their way at once.
+    pub jobs: usize,
+    /// Whether it is only said what would be done.
+    pub dry_run: bool,
+}
+
+impl Default for MirrorOptions {
+    fn default() -> Self {
+        Self {
+            platforms: Platforms::All,
+            jobs: 6,
+            dry_run: false,
+        }
+    }
+}
+
+/// What mirroring came to, or would come to.
+#[derive(Debug, Serialize)]
+pub struct MirrorReport {
+    /// Whether nothing was done.
+    pub dry_run: bool,
+    /// The images, in the order in which they were asked for.
+    pub images: Vec<MirroredImage>,
+    /// Sums over all images.
+    pub totals: Totals,
+}
+
+/// What became of one image.
+#[derive(Debug, Serialize)]
+pub struct MirroredImage {
+    /// The image that was asked for.
+    pub source: String,
+    /// Its name in the mirror.
+    pub target: String,
+    /// What was copied; nothing where it failed.
+    #[serde(flatten)]
+    pub copied: Option<CopyReport>,
+    /// Why it failed; as text, with its causes, where it is serialised.
+    #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
+    pub error: Option<CopyError>,
+}
+
+/// Sums over all images; each blob is counted as often as it was dealt with.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Blobs that were copied or downloaded.
+    pub copied_blobs: u64,
+    /// Their bytes.
+    pub copied_bytes: u64,
+    /// Blobs that the registry took from another repository of its own.
+    pub mounted_blobs: u64,
+    /// Their bytes.
+    pub mounted_bytes: u64,
+    /// Blobs that were there before.
+    pub present_blobs: u64,
+    /// Their bytes.
+    pub present_bytes: u64,
+    /// Images that failed.
+    pub failed_images: u64,
+}
+
+/// Mirrors images. One that fails does not keep the others from being mirrored.
+///
+/// # Errors
+/// Only where the images cannot all have a name in the mirror; what happens to each of them is in
+/// the report.
+pub async fn mirror(
+    registry: &Registry,
+    images: &[Reference],
+    target: &MirrorTarget,
+    options: &MirrorOptions,
+    progress: Arc<dyn Progress>,
+) -> Result<MirrorReport, MirrorError> {
+    let named = names(images, target)?;
+    let mut copier = Copier::new(registry.clone(), progress, options.jobs);
+    if options.dry_run {
+        copier = copier.dry_run();
+    }
+    let work: Vec<_> = named
+        .iter()
+        .map(|(source, target)| mirror_one(registry, &copier, options, source, target))
+        .collect();
+    // What a dry run says of a shared blob depends on who comes first, so they come in order.
+    let at_once = if options.dry_run { 1 } else { IMAGES };
+    let images: Vec<MirroredImage> = stream::iter(work).buffered(at_once).collect().await;
+    Ok(MirrorReport {
+        dry_run: options.dry_run,
+        totals: totals(&images),
+        images,
+    })
+}
+
+/// The images with their names in the mirror, each once.
+fn names(
+    images: &[Reference],
+    target: &MirrorTarget,
+) -> Result<Vec<(Reference, Reference)>, MirrorError> {
+    let mut sources: HashMap<String, &Reference> = HashMap::new();
+    let mut named = Vec::with_capacity(images.len());
+    for image in images {
+        let name = target.name_of(image)?;
+        match sources.insert(name.to_string(), image) {
+            Some(other) if other != image => {
+                return Err(MirrorError::Collision {
+                    first: other.to_string(),
+                    second: image.to_string(),
+                    target: name.to_string(),
+                });
+            }
+            Some(_) => {}
+            None => named.push((image.clone(), name)),
+        }
+    }
+    Ok(named)
+}
+
+async fn mirror_one(
+    registry: &Registry,
+    copier: &Copier,
+    options: &MirrorOptions,
+    source: &Reference,
+    target: &Reference,
+) -> MirroredImage {
+    let from = Source::Registry(registry.repository(source));
+    let to = Sink::Registry(registry.repository(target));
+    let copy = async {
+        let wanted = source.digest().or(source.tag());
+        let options = CopyOptions {
+            platforms: options.platforms.clone(),
+            foreign: Foreign::MakeOrdinary,
+        };
+        let plan = CopyPlan::new(&from, wanted, &options).await?;
+        copier.copy(&plan, &from, &to, target.tag()).await
+    };
+    let (report, error) = match copy.await {
+        Ok(report) => (Some(report), None),
+        Err(error) => (None, Some(error)),
+    };
+    MirroredImage {
+        source: source.to_string(),
+        target: published_name(target, report.as_ref()),
+        copied: report,
+        error,
+    }
+}
+
+/// The name under which the image can be pulled; its digest may have changed on the way.
+fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
+    match copied {
+        Some(report) if target.tag().is_none() => format!(
+            "{}/{}@{}",
+            target.registry(),
+            target.repository(),
+            report.digest
+        ),
+        _ => target.to_string(),
+    }
+}
+
+#[expect(clippy::ref_option, reason = "serde hands the field over like this")]
+fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut causes = Vec::new();
+    let mut cause = error.as_ref().map(|error| error as &dyn std::error::Error);
+    while let Some(error) = cause {
+        causes.push(error.to_string());
+        cause = error.source();
+    }
+    serializer.serialize_str(&causes.join(": "))
+}
+
+fn totals(images: &[MirroredImage]) -> Totals {
+    let mut totals = Totals::default();
+    for image in images {
+        let Some(copied) = &image.copied else {
+            totals.failed_images += 1;
+            continue;
+        };
+        for blob in &copied.blobs {
+            let (blobs, bytes) = match blob.action {
+                Action::Copy | Action::Download { .. } => {
+                    (&mut totals.copied_blobs, &mut totals.copied_bytes)
+                }
+                Action::Mount { .. } => (&mut totals.mounted_blobs, &mut totals.mounted_bytes),
+                Action::Present => (&mut totals.present_blobs, &mut totals.present_bytes),
+                Action::Skip => continue,
+            };
+            *blobs += 1;
+            *bytes += blob.size;
+        }
+    }
+    totals
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
+
+    fn name(target: &str, image: &str) -> String {
+        let target: MirrorTarget = target.parse().unwrap();
+        target
+            .name_of(&parse_reference(image).unwrap())
+            .unwrap()
+            .to_string()
+    }
+
+    #[test]
+    fn an_image_keeps_its_path_and_tag_under_the_mirrors_host_and_prefix() {
+        let image = "mcr.microsoft.com/windows/nanoserver:1809";
+        assert_eq!(
+            name("repo.lan:9999", image),
+            "repo.lan:9999/windows/nanoserver:1809"
+        );
+        assert_eq!(
+            name("repo.lan:9999/mcr.microsoft.com/", image),
+            "repo.lan:9999/mcr.microsoft.com/windows/nanoserver:1809"
+        );
+        assert_eq!(name("repo.lan", "nginx"), "repo.lan/library/nginx:latest");
+    }
+
+    #[test]
+    fn a_digest_alone_gets_no_tag_and_beside_a_tag_gives_way() {
+        let alone = format!("host.io/a@{DIGEST}");
+        assert_eq!(name("repo.lan", &alone), format!("repo.lan/a@{DIGEST}"));
+        assert_eq!(
+            name("repo.lan", &format!("host.io/a:1@{DIGEST}")),
+            "repo.lan/a:1"
+        );
+    }
+
+    #[test]
+    fn what_is_no_mirror_is_refused() {
+        for text in [
+            "",
+            "/",
+            "mirror",
+            "https://repo.lan",
+            "repo.lan/Upper",
+            "repo.lan:x",
+        ] {
+            let error = text.parse::<MirrorTarget>().unwrap_err();
+            assert!(error.to_string().contains("HOST[:PORT]"), "{text}");
+        }
+    }
+
+    #[test]
+    fn two_images_with_one_name_are_refused_and_a_repeated_one_is_taken_once() {
+        let target: MirrorTarget = "repo.lan".parse().unwrap();
+        let images = |texts: &[&str]| -> Vec<Reference> {
+            texts
+                .iter()
+                .map(|text| parse_reference(text).unwrap())
+                .collect()
+        };
+        assert!(matches!(
+            names(&images(&["one.io/a/b:1", "two.io/a/b:1"]), &target),
+            Err(MirrorError::Collision { .. })
+        ));
+        let named = names(&images(&["one.io/a:1", "one.io/a:1"]), &target).unwrap();
+        assert_eq!(named.len(), 1);
+    }
+}

@@ -1,0 +1,407 @@
+//! Where images come from and go to, behind one small interface: a registry, an OCI layout
+//! directory, or a docker-archive file.
+//!
+//! Sources and sinks are two types because not every place is both at once: an archive that is being
+//! written cannot be read yet.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::archive::{Archive, ArchiveError, ArchiveWriter};
+use super::document::{
+    Content, Descriptor, Document, DocumentError, Image, MAX_DOCUMENT, Manifest, Sealed,
+};
+use super::layout::{Layout, LayoutError};
+use super::reference::{Reference, ReferenceError, parse_reference};
+use super::registry::{BlobSource, Registry, RegistryError, Repository};
+use crate::progress::Task;
+
+/// Where an image is or shall be: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Location {
+    /// A repository of a registry.
+    Registry(Reference),
+    /// An OCI layout directory.
+    Layout {
+        /// The directory.
+        dir: PathBuf,
+        /// The image's tag in it.
+        tag: Option<String>,
+    },
+    /// A docker-archive file.
+    Archive {
+        /// The file.
+        file: PathBuf,
+        /// The image's name in it, such as `app:1.4`.
+        name: Option<String>,
+    },
+}
+
+/// A text that names no place for an image.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LocationError {
+    /// `oci:` or `docker-archive:` without a path.
+    #[error("{text:?} names no path: expected oci:DIR[:TAG] or docker-archive:FILE[:NAME]")]
+    NoPath {
+        /// What was given.
+        text: String,
+    },
+    /// Anything else has to be a reference.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+}
+
+impl FromStr for Location {
+    type Err = LocationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if let Some(rest) = text.strip_prefix("oci:") {
+            let (dir, tag) = split_path(text, rest)?;
+            Ok(Self::Layout { dir, tag })
+        } else if let Some(rest) = text.strip_prefix("docker-archive:") {
+            let (file, name) = split_path(text, rest)?;
+            Ok(Self::Archive { file, name })
+        } else {
+            let reference = text.strip_prefix("docker://").unwrap_or(text);
+            Ok(Self::Registry(parse_reference(reference)?))
+        }
+    }
+}
+
+/// The path up to the first colon, as skopeo reads it; a drive letter's colon is the path's own.
+fn split_path(text: &str, rest: &str) -> Result<(PathBuf, Option<String>), LocationError> {
+    let bytes = rest.as_bytes();
+    let has_drive = bytes.len() > 2
+        && bytes[0].is_ascii_alphabetic()
+        && bytes[1] == b':'
+        && matches!(bytes[2], b'\\' | b'/');
+    let start = if has_drive { 2 } else { 0 };
+    let (path, name) = match rest[start..].find(':') {
+        Some(colon) => (&rest[..start + colon], Some(&rest[start + colon + 1..])),
+        None => (rest, None),
+    };
+    if path.is_empty() {
+        return Err(LocationError::NoPath {
+            text: text.to_owned(),
+        });
+    }
+    let name = name.filter(|name| !name.is_empty()).map(str::to_owned);
+    Ok((path.into(), name))
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, path, name) = match self {
+            Self::Registry(reference) => return reference.fmt(f),
+            Self::Layout { dir, tag } => ("oci", dir, tag),
+            Self::Archive { file, name } => ("docker-archive", file, name),
+        };
+        write!(f, "{scheme}:{}", path.display())?;
+        match name {
+            Some(name) => write!(f, ":{name}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Location {
+    /// What is asked for when reading: the digest where there is one, else the tag.
+    pub fn wanted(&self) -> Option<&str> {
+        match self {
+            Self::Registry(reference) => reference.digest().or(reference.tag()),
+            Self::Layout { tag, .. } => tag.as_deref(),
+            Self::Archive { name, .. } => name.as_deref(),
+        }
+    }
+
+    /// What is published when writing: the tag, or nothing where only a digest is given.
+    pub fn tag(&self) -> Option<&str> {
+        match self {
+            Self::Registry(reference) => reference.tag(),
+            Self::Layout { tag, .. } => tag.as_deref(),
+            Self::Archive { name, .. } => name.as_deref(),
+        }
+    }
+}
+
+/// A place that did not give or take an image.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A registry failed.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// A layout failed.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// An archive failed.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// A document was read and cannot be used.
+    #[error("could not use what {place} holds")]
+    Document {
+        /// Where it is.
+        place: String,
+        /// Why.
+        source: Box<DocumentError>,
+    },
+    /// A document is larger than any real one.
+    #[error("{digest} in {place} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
+    TooLarge {
+        /// Where it is.
+        place: String,
+        /// The document.
+        digest: String,
+        /// Its size.
+        size: u64,
+    },
+}
+
+impl StoreError {
+    /// What to type or do next, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Registry(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// A place that images are read from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// A repository of a registry.
+    Registry(Repository),
+    /// An OCI layout directory.
+    Layout(Layout),
+    /// A docker-archive file.
+    Archive(Archive),
+}
+
+impl Source {
+    /// Opens the place; nothing is sent to a registry yet.
+    pub async fn open(location: &Location, registry: &Registry) -> Result<Self, StoreError> {
+        Ok(match location {
+            Location::Registry(reference) => Self::Registry(registry.repository(reference)),
+            Location::Layout { dir, .. } => Self::Layout(Layout::open(dir).await?),
+            Location::Archive { file, .. } => Self::Archive(Archive::open(file).await?),
+        })
+    }
+
+    /// The image or index that a tag or digest names; with neither, a registry's `latest` or the
+    /// only image of a layout or an archive.
+    pub async fn resolve(&self, wanted: Option<&str>) -> Result<Document, StoreError> {
+        match self {
+            Self::Registry(repository) => {
+                let raw = repository.get_manifest(wanted.unwrap_or("latest")).await?;
+                Document::verify(&raw.media_type, raw.bytes, &raw.digest)
+                    .map_err(|error| self.unusable(error))
+            }
+            Self::Layout(layout) => Ok(layout.resolve(wanted).await?),
+            Self::Archive(archive) => Ok(archive.resolve(wanted).await?),
+        }
+    }
+
+    /// The manifest or index that an index names, by its digest.
+    pub async fn document(&self, entry: &Descriptor) -> Result<Document, StoreError> {
+        let media_type = &entry.media_type;
+        match self {
+            Self::Registry(repository) => {
+                let raw = repository.get_manifest(entry.digest.as_ref()).await?;
+                Document::verify(media_type, raw.bytes, &entry.digest)
+                    .map_err(|error| self.unusable(error))
+            }
+            Self::Layout(layout) => Ok(layout.document(media_type, &entry.digest).await?),
+            Self::Archive(archive) => Ok(archive.document(media_type, &entry.digest).await?),
+        }
+    }
+
+    /// A configuration or another small document that is stored as a blob, verified.
+    pub async fn read<T: Content>(&self, blob: &Descriptor) -> Result<Sealed<T>, StoreError> {
+        if blob.size > MAX_DOCUMENT {
+            return Err(StoreError::TooLarge {
+                place: self.to_string(),
+                digest: blob.digest.to_string(),
+                size: blob.size,
+            });
+        }
+        let bytes = match self {
+            Self::Registry(repository) => repository.get_blob(&blob.into(), MAX_DOCUMENT).await?,
+            Self::Layout(layout) => layout.read(&blob.digest).await?,
+            Self::Archive(archive) => archive.read(&blob.digest).await?,
+        };
+        Sealed::verify(bytes, &blob.digest).map_err(|error| self.unusable(error))
+    }
+
+    /// A manifest with its configuration.
+    pub async fn image(&self, manifest: Sealed<Manifest>) -> Result<Image, StoreError> {
+        let config = self.read(&manifest.config).await?;
+        Image::new(manifest, config).map_err(|error| self.unusable(error))
+    }
+
+    /// Whether the place has the blob; its content is not checked here, but by whoever reads it.
+    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
+            Self::Layout(layout) => Ok(layout.blob_path(&blob.digest).is_file()),
+            Self::Archive(archive) => Ok(archive.has_blob(&blob.digest)),
+        }
+    }
+
+    /// The blob's bytes, for a sink that verifies them.
+    pub fn blob(&self, blob: &Descriptor) -> Result<Box<dyn BlobSource>, StoreError> {
+        Ok(match self {
+            Self::Registry(repository) => Box::new(repository.blob(&blob.into())),
+            Self::Layout(layout) => Box::new(layout.blob(blob)),
+            Self::Archive(archive) => Box::new(archive.blob(blob)?),
+        })
+    }
+
+    fn unusable(&self, source: DocumentError) -> StoreError {
+        StoreError::Document {
+            place: self.to_string(),
+            source: Box::new(source),
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registry(repository) => repository.fmt(f),
+            Self::Layout(layout) => write!(f, "oci:{}", layout.root().display()),
+            Self::Archive(archive) => write!(f, "docker-archive:{}", archive.path().display()),
+        }
+    }
+}
+
+/// A place that images are written to.
+#[derive(Debug, Clone)]
+pub enum Sink {
+    /// A repository of a registry.
+    Registry(Repository),
+    /// An OCI layout directory.
+    Layout(Layout),
+    /// A docker-archive file, which appears when the sink is finished.
+    Archive(ArchiveWriter),
+}
+
+impl Sink {
+    /// Opens the place, making it where it does not exist.
+    pub async fn create(location: &Location, registry: &Registry) -> Result<Self, StoreError> {
+        Ok(match location {
+            Location::Registry(reference) => Self::Registry(registry.repository(reference)),
+            Location::Layout { dir, .. } => Self::Layout(Layout::create(dir).await?),
+            Location::Archive { file, .. } => Self::Archive(ArchiveWriter::create(file).await?),
+        })
+    }
+
+    /// Whether the tag, or without one the digest, already means this document. Only a registry can
+    /// be trusted to hold everything that a document of it names.
+    pub async fn publishes(
+        &self,
+        document: &Document,
+        tag: Option<&str>,
+    ) -> Result<bool, StoreError> {
+        let Self::Registry(repository) = self else {
+            return Ok(false);
+        };
+        let which = tag.unwrap_or(document.digest().as_ref());
+        let head = repository.head_manifest(which).await?;
+        Ok(head.is_some_and(|head| head.digest() == document.digest()))
+    }
+
+    /// Whether the place has the blob, whole and right.
+    pub async fn has_blob(&self, blob: &Descriptor) -> Result<bool, StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
+            Self::Layout(layout) => Ok(layout.has_blob(blob).await?),
+            Self::Archive(writer) => Ok(writer.staging().has_blob(blob).await?),
+        }
+    }
+
+    /// Stores a blob, verified by its digest.
+    pub async fn put_blob(
+        &self,
+        blob: &Descriptor,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(repository) => {
+                repository
+                    .put_blob(&blob.digest, blob.size, source, task)
+                    .await?;
+            }
+            Self::Layout(layout) => layout.put_blob(blob, source, task).await?,
+            Self::Archive(writer) => writer.staging().put_blob(blob, source, task).await?,
+        }
+        Ok(())
+    }
+
+    /// Stores a manifest that an index will name, without giving it a tag.
+    pub async fn put_document(&self, document: &Document) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(_) => {
+                if !self.publishes(document, None).await? {
+                    self.publish(document, None).await?;
+                }
+            }
+            Self::Layout(layout) => layout.put_document(document).await?,
+            Self::Archive(writer) => writer.staging().put_document(document).await?,
+        }
+        Ok(())
+    }
+
+    /// Publishes an image or an index whose parts are all there.
+    pub async fn publish(&self, document: &Document, tag: Option<&str>) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(repository) => {
+                let which = tag.unwrap_or(document.digest().as_ref());
+                let bytes = document.bytes().clone();
+                repository
+                    .put_manifest(which, document.media_type(), bytes)
+                    .await?;
+            }
+            Self::Layout(layout) => {
+                layout.put_document(document).await?;
+                layout.tag(document.descriptor(), tag).await?;
+            }
+            Self::Archive(writer) => {
+                writer.staging().put_document(document).await?;
+                writer.tag(document.clone(), tag);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the writing; only an archive still has something to do.
+    pub async fn finish(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(_) | Self::Layout(_) => Ok(()),
+            Self::Archive(writer) => Ok(writer.finish().await?),
+        }
+    }
+
+    /// The repository's name, where blobs can be mounted from it into `other`.
+    pub(super) fn mountable_into(&self, other: &Self) -> Option<&str> {
+        match (self, other) {
+            (Self::Registry(from), Self::Registry(to))
+                if from.host() == to.host() && from.name() != to.name() =>
+            {
+                Some(from.name())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registry(repository) => repository.fmt(f),
+            Self::Layout(layout) => write!(f, "oci:{}", layout.root().display()),
+            Self::Archive(writer) => write!(f, "docker-archive:{}", writer.path().display()),
+        }
+    }
+}

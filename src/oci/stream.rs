@@ -1,0 +1,301 @@
+//! Blob bytes on this machine: ranges of files as sources, and pouring a source into a file while
+//! its length and digest are checked.
+
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use futures_util::future::BoxFuture;
+use tempfile::NamedTempFile;
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+
+use super::document::{Descriptor, Digest, DocumentError, Hasher};
+use super::registry::{BlobReader, BlobSource};
+use crate::progress::Task;
+
+/// Large enough that hashing and system calls dominate, small enough for many transfers at once.
+const BUFFER: usize = 256 * 1024;
+
+/// A blob that could not be moved whole.
+#[derive(Debug, thiserror::Error)]
+pub enum StreamError {
+    /// The source broke off.
+    #[error("could not read {digest} after {at} of {size} bytes")]
+    Read {
+        /// The blob.
+        digest: Digest,
+        /// How far reading came.
+        at: u64,
+        /// The blob's size.
+        size: u64,
+        /// Why.
+        source: io::Error,
+    },
+    /// The source has more or fewer bytes than its descriptor says.
+    #[error("{digest} has {found} bytes: expected {expected}")]
+    Length {
+        /// The blob.
+        digest: Digest,
+        /// What the descriptor says.
+        expected: u64,
+        /// What came; one more than expected where reading stopped there.
+        found: u64,
+    },
+    /// The bytes are others than the digest names.
+    #[error(transparent)]
+    Content(#[from] DocumentError),
+    /// The disk is full.
+    #[error("no space left to write {}", path.display())]
+    DiskFull {
+        /// The file that was being written.
+        path: PathBuf,
+    },
+    /// The file could not be written.
+    #[error("could not write {}", path.display())]
+    Write {
+        /// The file that was being written.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl StreamError {
+    /// An error of writing a file, with a full disk told apart.
+    pub(super) fn write(path: &Path, source: io::Error) -> Self {
+        let path = path.to_owned();
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::DiskFull { path },
+            _ => Self::Write { path, source },
+        }
+    }
+}
+
+/// A stretch of a file that holds a blob.
+#[derive(Debug, Clone)]
+pub struct FileRange {
+    path: PathBuf,
+    start: u64,
+    len: u64,
+}
+
+impl FileRange {
+    /// The `len` bytes of a file from `start` on.
+    pub fn new(path: impl Into<PathBuf>, start: u64, len: u64) -> Self {
+        Self {
+            path: path.into(),
+            start,
+            len,
+        }
+    }
+
+    /// The length of the stretch.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Reads the stretch from its beginning, without async.
+    pub fn reader(&self) -> io::Result<io::Take<std::fs::File>> {
+        let mut file = std::fs::File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.start))?;
+        Ok(file.take(self.len))
+    }
+
+    /// Reads the whole stretch into memory; for documents, which are small.
+    pub(super) fn read(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.reader()?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl BlobSource for FileRange {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        Box::pin(async move {
+            let mut file = File::open(&self.path).await?;
+            file.set_max_buf_size(BUFFER);
+            let offset = offset.min(self.len);
+            file.seek(SeekFrom::Start(self.start + offset)).await?;
+            Ok(Box::pin(AsyncReadExt::take(file, self.len - offset)) as BlobReader)
+        })
+    }
+}
+
+/// Writes a blob into `file`, which is at `path`, and fails unless exactly the bytes that the
+/// descriptor promises came.
+pub(super) async fn pour(
+    source: &dyn BlobSource,
+    blob: &Descriptor,
+    file: &mut File,
+    path: &Path,
+    task: &dyn Task,
+) -> Result<(), StreamError> {
+    let mut hasher = Hasher::of(&blob.digest)?;
+    let mut at = 0;
+    let read_error = |at, source| StreamError::Read {
+        digest: blob.digest.clone(),
+        at,
+        size: blob.size,
+        source,
+    };
+    let length_error = |found| StreamError::Length {
+        digest: blob.digest.clone(),
+        expected: blob.size,
+        found,
+    };
+    let mut reader = source.open(0).await.map_err(|e| read_error(0, e))?;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        let count = reader
+            .read(&mut buffer)
+            .await
+            .map_err(|e| read_error(at, e))?;
+        if count == 0 {
+            break;
+        }
+        let chunk = &buffer[..count];
+        at += count as u64;
+        if at > blob.size {
+            return Err(length_error(at));
+        }
+        hasher.update(chunk);
+        file.write_all(chunk)
+            .await
+            .map_err(|e| StreamError::write(path, e))?;
+        task.advance(count as u64);
+    }
+    if at != blob.size {
+        return Err(length_error(at));
+    }
+    hasher.check(&blob.digest)?;
+    file.flush().await.map_err(|e| StreamError::write(path, e))
+}
+
+/// Whether the file holds exactly the blob; a file that is not there does not.
+pub(super) fn holds(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
+    let Ok(mut file) = std::fs::File::open(path) else {
+        return Ok(false);
+    };
+    if file.metadata().map(|data| data.len()).ok() != Some(blob.size) {
+        return Ok(false);
+    }
+    let mut hasher = Hasher::of(&blob.digest)?;
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match file.read(&mut buffer) {
+            Ok(0) => return Ok(hasher.finish() == blob.digest),
+            Ok(count) => hasher.update(&buffer[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return Ok(false),
+        }
+    }
+}
+
+/// A file beside the one that it will become.
+pub(super) fn temporary_in(dir: &Path) -> Result<NamedTempFile, StreamError> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".tmp-");
+    #[cfg(unix)]
+    {
+        // The default is for secrets; images are read by other accounts too.
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o666));
+    }
+    std::fs::create_dir_all(dir)
+        .and_then(|()| builder.tempfile_in(dir))
+        .map_err(|e| StreamError::write(dir, e))
+}
+
+/// Gives a finished file its name.
+pub(super) fn persist(temporary: NamedTempFile, path: &Path) -> Result<(), StreamError> {
+    match temporary.persist(path) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(StreamError::write(path, error.error)),
+    }
+}
+
+/// Writes a small file beside its name, then gives it the name.
+pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let mut temporary = temporary_in(dir)?;
+    temporary
+        .write_all(bytes)
+        .map_err(|e| StreamError::write(path, e))?;
+    persist(temporary, path)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::oci::document::sha256;
+    use crate::progress::Silent;
+
+    fn blob(bytes: &[u8]) -> Descriptor {
+        Descriptor::new("", sha256(bytes), bytes.len() as u64)
+    }
+
+    async fn pour_into(
+        path: &Path,
+        source: &dyn BlobSource,
+        blob: &Descriptor,
+    ) -> Result<(), StreamError> {
+        let mut file = File::options().write(true).open(path).await.unwrap();
+        pour(source, blob, &mut file, path, &Silent).await
+    }
+
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn a_full_disk_is_told_as_such() {
+        let bytes = Bytes::from(vec![7; 3 * BUFFER]);
+        let error = pour_into(Path::new("/dev/full"), &bytes, &blob(&bytes))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, StreamError::DiskFull { .. }), "{error:?}");
+        assert_eq!(error.to_string(), "no space left to write /dev/full");
+    }
+
+    #[tokio::test]
+    async fn only_what_has_the_right_length_and_digest_is_taken() {
+        let target = NamedTempFile::new().unwrap();
+        let bytes = Bytes::from_static(b"content");
+        let right = blob(&bytes);
+        pour_into(target.path(), &bytes, &right).await.unwrap();
+        for (size, found) in [(6, 7), (8, 7)] {
+            let wrong = Descriptor {
+                size,
+                ..right.clone()
+            };
+            let error = pour_into(target.path(), &bytes, &wrong).await.unwrap_err();
+            assert!(
+                matches!(error, StreamError::Length { expected, found: came, .. }
+                    if expected == size && came == found),
+                "{error:?}"
+            );
+        }
+        let other = Bytes::from_static(b"CONTENT");
+        let error = pour_into(target.path(), &other, &right).await.unwrap_err();
+        assert!(matches!(error, StreamError::Content(_)), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_range_of_a_file_is_read_from_any_offset() {
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"0123456789").unwrap();
+        let range = FileRange::new(file.path(), 2, 5);
+        for (offset, expected) in [(0, "23456"), (3, "56"), (5, ""), (99, "")] {
+            let mut text = String::new();
+            let mut reader = range.open(offset).await.unwrap();
+            reader.read_to_string(&mut text).await.unwrap();
+            assert_eq!(text, expected);
+        }
+    }
+}
