@@ -4,6 +4,7 @@
 
 pub mod compat;
 pub mod path;
+pub mod hive;
 pub mod registry;
 pub mod release;
 pub mod security;

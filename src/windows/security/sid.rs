@@ -51,6 +51,14 @@ impl Sid {
         })
     }
 
+    /// The account of the operating system itself, `SY`.
+    pub fn local_system() -> Self {
+        Self {
+            authority: 5,
+            parts: vec![18],
+        }
+    }
+
     /// Stands for whoever creates the object that inherits it.
     pub(super) fn is_creator_owner(&self) -> bool {
         self.authority == 3 && self.parts == [0]
@@ -63,10 +71,12 @@ impl Sid {
 
     /// Reads an identifier at the start of the bytes.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let (&[1, count, a, b, c, d, e, f], rest) = bytes.split_first_chunk()? else {
+        let (&[1, count, ref high @ ..], rest) = bytes.split_first_chunk::<8>()? else {
             return None;
         };
-        let authority = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+        let authority = high
+            .iter()
+            .fold(0, |number, &byte| number << 8 | u64::from(byte));
         let parts: Vec<u32> = rest
             .as_chunks::<4>()
             .0

@@ -1,0 +1,92 @@
+//! The allocated cells of a hive that is being read, each of which may be used once.
+//!
+//! Bins and cells must cover the file without gaps before anything in them is looked at, and a cell
+//! that one record points to cannot be pointed to again. That rules out overlaps and cycles, and
+//! bounds all further work by the size of the file.
+
+use super::ReadError;
+use super::format::{BIN_HEADER, PAGE};
+
+/// The cells that nothing has used yet.
+pub(super) struct Cells<'h> {
+    bins: &'h [u8],
+    unused: Vec<u64>,
+}
+
+impl<'h> Cells<'h> {
+    /// Walks all bins and cells.
+    pub(super) fn new(bins: &'h [u8]) -> Result<Self, ReadError> {
+        let mut cells = Self {
+            bins,
+            unused: vec![0; (bins.len() / 8).div_ceil(64)],
+        };
+        let mut start = 0;
+        while start < bins.len() {
+            start = cells.walk_bin(start)?;
+        }
+        Ok(cells)
+    }
+
+    /// The content of the cell at this offset, which must be an allocated one that nothing used.
+    pub(super) fn take(&mut self, offset: u32) -> Result<&'h [u8], ReadError> {
+        let start = offset as usize;
+        let (word, bit) = (start / 8 / 64, 1 << (start / 8 % 64));
+        let unused = self
+            .unused
+            .get_mut(word)
+            .filter(|_| start.is_multiple_of(8));
+        match unused {
+            Some(bits) if *bits & bit != 0 => *bits &= !bit,
+            _ => {
+                return Err(damaged(
+                    start,
+                    "no allocated cell that is still free for use",
+                ));
+            }
+        }
+        let size = i32::from_le_bytes(self.array(start)?).unsigned_abs() as usize;
+        self.bins
+            .get(start + 4..start + size)
+            .ok_or_else(|| damaged(start, "a cell runs over the end"))
+    }
+
+    /// Notes the cells of the bin that starts there; returns where the next one does.
+    fn walk_bin(&mut self, start: usize) -> Result<usize, ReadError> {
+        let header: [u8; BIN_HEADER] = self.array(start)?;
+        let number = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|i| header[at + i])) as usize;
+        let size = number(8);
+        let fits = size >= PAGE && size.is_multiple_of(PAGE) && size <= self.bins.len() - start;
+        if !header.starts_with(b"hbin") || number(4) != start || !fits {
+            return Err(damaged(start, "no bin header where one must be"));
+        }
+        let end = start + size;
+        let mut cell = start + BIN_HEADER;
+        while cell < end {
+            let signed = i32::from_le_bytes(self.array(cell)?);
+            let size = signed.unsigned_abs() as usize;
+            if size < 8 || !size.is_multiple_of(8) || size > end - cell {
+                return Err(damaged(cell, "a cell with an impossible size"));
+            }
+            if signed < 0 {
+                self.unused[cell / 8 / 64] |= 1 << (cell / 8 % 64);
+            }
+            cell += size;
+        }
+        Ok(end)
+    }
+
+    fn array<const N: usize>(&self, at: usize) -> Result<[u8; N], ReadError> {
+        self.bins
+            .get(at..)
+            .and_then(|rest| rest.first_chunk())
+            .copied()
+            .ok_or_else(|| damaged(at, "the bins end in the middle of a record"))
+    }
+}
+
+fn damaged(at: usize, problem: &'static str) -> ReadError {
+    ReadError::Damaged {
+        offset: u32::try_from(at).unwrap_or(u32::MAX),
+        problem,
+    }
+}

@@ -1,0 +1,94 @@
+//! What a container sees: a base hive with the deltas of its layers over it.
+
+use std::collections::BTreeMap;
+
+use super::{Key, Layer, Semantics, Value, ValueContent};
+
+/// Lays the delta hives over the base, the lowest layer first, and returns what is left: keys
+/// without marks of deletion, each with its topmost descriptor, class and data.
+///
+/// Without a base it is what the layers add on their own. A key keeps the spelling of its name that
+/// the lowest layer has. Nothing is left where the last hive deletes its own root, which none that
+/// Windows writes does.
+pub fn merged<'h>(
+    base: Option<Key<'h>>,
+    deltas: impl IntoIterator<Item = Key<'h>>,
+) -> Option<Key<'h>> {
+    deltas
+        .into_iter()
+        .fold(base.and_then(settled), |below, above| match below {
+            Some(below) => over(below, above),
+            None => settled(above),
+        })
+}
+
+/// A key over the one of the same path below.
+fn over<'h>(mut below: Key<'h>, mut above: Key<'h>) -> Option<Key<'h>> {
+    match above.layer.semantics {
+        Semantics::Tombstone => return None,
+        Semantics::SupersedeTree => return settled(above),
+        Semantics::SupersedeLocal => {
+            below.values.clear();
+            below.class = above.class.take();
+        }
+        Semantics::Merge => {
+            if !above.layer.inherit_class {
+                below.class = above.class.take();
+            }
+        }
+    }
+    below.security = above.security;
+    below.timestamp = below.timestamp.max(above.timestamp);
+    lay_values(&mut below.values, above.values);
+    lay_subkeys(&mut below.subkeys, above.subkeys);
+    Some(below)
+}
+
+fn lay_values<'h>(below: &mut Vec<Value<'h>>, above: Vec<Value<'h>>) {
+    if above.is_empty() {
+        return;
+    }
+    let mut places: BTreeMap<_, _> = (0..)
+        .zip(below.iter())
+        .map(|(place, value)| (value.folded(), place))
+        .collect();
+    for value in above {
+        if let Some(&place) = places.get(&value.folded()) {
+            below[place].content = value.content;
+        } else {
+            places.insert(value.folded(), below.len());
+            below.push(value);
+        }
+    }
+    below.retain(|value| value.content != ValueContent::Tombstone);
+}
+
+fn lay_subkeys<'h>(below: &mut Vec<Key<'h>>, above: Vec<Key<'h>>) {
+    if above.is_empty() {
+        return;
+    }
+    let mut keys: BTreeMap<_, _> = below.drain(..).map(|key| (key.folded(), key)).collect();
+    for key in above {
+        let name = key.folded();
+        let result = match keys.remove(&name) {
+            Some(lower) => over(lower, key),
+            None => settled(key),
+        };
+        if let Some(result) = result {
+            keys.insert(name, result);
+        }
+    }
+    below.extend(keys.into_values());
+}
+
+/// A key with nothing below: marks of deletion have nothing to hide.
+fn settled(mut key: Key<'_>) -> Option<Key<'_>> {
+    if key.layer.semantics == Semantics::Tombstone {
+        return None;
+    }
+    key.layer = Layer::default();
+    key.values
+        .retain(|value| value.content != ValueContent::Tombstone);
+    key.subkeys = key.subkeys.into_iter().filter_map(settled).collect();
+    Some(key)
+}
