@@ -28,6 +28,7 @@ mod changes;
 mod descriptors;
 mod format;
 mod key;
+mod known;
 mod merge;
 mod reader;
 mod record;
