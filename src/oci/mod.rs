@@ -1,13 +1,12 @@
 //! Images as values and the places they live in.
 
 pub mod archive;
+pub mod base;
 pub mod copy;
 pub mod document;
 pub mod layout;
 pub mod mirror;
 pub mod reference;
 pub mod registry;
-pub mod base;
-pub mod reference;
 pub mod store;
 pub mod stream;

@@ -3,8 +3,8 @@
 //! Nothing here imports another module of the project.
 
 pub mod compat;
-pub mod path;
 pub mod hive;
+pub mod path;
 pub mod registry;
 pub mod release;
 pub mod security;
