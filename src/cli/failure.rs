@@ -14,6 +14,8 @@ pub(super) struct Failure {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
+    /// It was found out, and the answer is no.
+    No = 1,
     /// The user asked for something that cannot be meant.
     Usage = 2,
     /// What was asked could not be done.
@@ -25,6 +27,15 @@ impl Failure {
     pub(super) fn usage(error: impl Into<anyhow::Error>) -> Self {
         Self {
             exit: Exit::Usage,
+            error: error.into(),
+            hint: None,
+        }
+    }
+
+    /// The answer is no, and the error says why.
+    pub(super) fn no(error: impl Into<anyhow::Error>) -> Self {
+        Self {
+            exit: Exit::No,
             error: error.into(),
             hint: None,
         }

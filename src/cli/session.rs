@@ -35,6 +35,11 @@ impl Session {
         self.say("note:", "36", message);
     }
 
+    /// Tells the user something that may need attention.
+    pub(super) fn warn(&self, message: impl std::fmt::Display) {
+        self.say("warning:", "33", message);
+    }
+
     fn say(&self, word: &str, colour_code: &str, message: impl std::fmt::Display) {
         if !self.quiet {
             let word = label(word, colour_code, self.colour);
