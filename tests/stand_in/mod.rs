@@ -1,6 +1,6 @@
 //! A registry inside the test that counts what is asked of it: thousands of tags in pages, images
 //! of any version without a byte of Windows in them, tags that move while one looks.
-#![allow(dead_code, clippy::unwrap_used)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -31,8 +31,10 @@ struct Content {
     stored: HashMap<String, (String, Vec<u8>)>,
     requests: Vec<String>,
     /// Applied after the tags were listed.
-    after_list: Option<Box<dyn FnOnce(&mut Content) + Send>>,
+    after_list: Option<Change>,
 }
+
+type Change = Box<dyn FnOnce(&mut Content) + Send>;
 
 impl StandIn {
     pub fn start() -> Self {

@@ -17,7 +17,7 @@ pub(super) struct Found {
 
 enum Pointer {
     /// Named by an index.
-    Entry(Descriptor),
+    Entry(Digest),
     /// Read already.
     Loaded(Box<Image>),
 }
@@ -91,8 +91,8 @@ async fn look_into(
             .as_ref()
             .and_then(|platform| platform.os_version.as_deref());
         let outcome = match stated.map(str::parse) {
-            Some(Ok(version)) => Ok((version, Pointer::Entry(entry.clone()))),
-            Some(Err(_)) | None => load_entry(repository, entry)
+            Some(Ok(version)) => Ok((version, Pointer::Entry(entry.digest.clone()))),
+            Some(Err(_)) | None => load_entry(repository, &entry.digest)
                 .await?
                 .and_then(|image| Ok((windows_version(&image)?, Pointer::Loaded(Box::new(image))))),
         };
@@ -121,9 +121,9 @@ fn is_for_nodes(entry: &Descriptor) -> bool {
 
 async fn load_entry(
     repository: &Repository,
-    entry: &Descriptor,
+    digest: &Digest,
 ) -> Result<Suitable<Image>, RegistryError> {
-    match read_document(repository, entry.digest.as_ref()).await? {
+    match read_document(repository, digest.as_ref()).await? {
         Ok(Document::Manifest(manifest)) => load_config(repository, *manifest).await,
         Ok(Document::Index(_)) => Ok(Err("its index leads to another index".to_owned())),
         Err(reason) => Ok(Err(reason)),
@@ -140,7 +140,8 @@ async fn read_document(
         Err(error) if error.is_not_found() => return Ok(Err(format!("{which} is not there"))),
         Err(error) => return Err(error),
     };
-    Ok(Document::verify(&raw.media_type, raw.bytes, &raw.digest).map_err(in_one_line))
+    Ok(Document::verify(&raw.media_type, raw.bytes, &raw.digest)
+        .map_err(|error| in_one_line(&error)))
 }
 
 async fn load_config(
@@ -163,11 +164,11 @@ async fn load_config(
     };
     Ok(Sealed::<ImageConfig>::verify(bytes, descriptor.digest())
         .and_then(|config| Image::new(manifest, config))
-        .map_err(in_one_line))
+        .map_err(|error| in_one_line(&error)))
 }
 
-fn in_one_line(error: DocumentError) -> String {
-    match std::error::Error::source(&error) {
+fn in_one_line(error: &DocumentError) -> String {
+    match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),
         None => error.to_string(),
     }

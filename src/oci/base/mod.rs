@@ -2,6 +2,7 @@
 
 mod estimate;
 mod fit;
+mod list;
 mod look;
 mod name;
 mod pool;
@@ -9,6 +10,7 @@ mod resolve;
 mod tag;
 
 pub use fit::{Fit, Match, Span};
+pub use list::{ListedImage, Listing};
 pub use name::{BaseRegistry, NAMES, NameError};
 pub use pool::Neighbour;
 pub use resolve::{BaseImage, NothingFits, Resolution, ResolveError, SetAside, resolve};

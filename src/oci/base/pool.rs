@@ -110,15 +110,13 @@ impl<S> Pool<S> {
 
     fn rank<'o>(&self, offer: &'o Offer<S>) -> Option<impl Ord + use<'o, S>> {
         let fit = |version| Fit::of(version, self.host, self.wanted);
-        let certainty = match offer.basis {
-            Basis::Guessed => 0,
-            Basis::Promised(_) => 1,
-            Basis::Seen(..) => 2,
-        };
+        // A tag that names the version goes before one that leads to it today.
+        let names_it = matches!(offer.tag.names, Names::Version(_));
+        let seen = matches!(offer.basis, Basis::Seen(..));
         Some((
             fit(offer.estimate.possible.nearest_to(self.host))?,
             &offer.tag.flavour,
-            certainty,
+            (names_it, seen),
             offer.estimate.likely.and_then(fit),
             offer.tag.plainness(),
         ))
@@ -358,7 +356,7 @@ mod tests {
         );
         assert_eq!(
             asked("20348.300", &tags, &[("ltsc2022", "20348.200")]),
-            ["ltsc2022", "20348.200 as ltsc2022"]
+            ["ltsc2022", "20348.200 as 10.0.20348.200"]
         );
     }
 
