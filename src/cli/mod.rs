@@ -1,11 +1,14 @@
 //! The command line: parses the arguments once, runs one command and turns its end into an exit
 //! code.
 
+mod base;
 mod check_compat;
 mod completions;
 mod config;
 mod failure;
 mod output;
+mod progress;
+mod registry_args;
 mod session;
 
 use std::process::ExitCode;
@@ -48,6 +51,7 @@ struct Global {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Base(base::Base),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
 }
@@ -55,6 +59,7 @@ enum Command {
 impl Command {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
         match self {
+            Self::Base(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
         }

@@ -1,0 +1,343 @@
+//! `wincimg base`: which base images there are, and which one is right for a host.
+
+use std::io::{self, Write};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde::Serialize;
+use serde_json::json;
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::write_result;
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure};
+use super::session::Session;
+use crate::oci::base::{
+    BaseImage, Fit, ListedImage, Listing, Match, Neighbour, NothingFits, ResolveError, resolve,
+};
+use crate::windows::compat::HostBuild;
+use crate::windows::version::WindowsVersion;
+
+/// List base images, or find the one that fits a host
+#[derive(Debug, Args)]
+pub(super) struct Base {
+    #[command(subcommand)]
+    command: BaseCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum BaseCommand {
+    List(List),
+    Resolve(Resolve),
+}
+
+/// List the images of a repository by their tags, the newest first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg base list nanoserver\n  \
+    wincimg base list servercore --host-build 17763.973 --format json")]
+struct List {
+    #[command(flatten)]
+    name: Name,
+    /// List only images that start on this host, as far as tags say their version
+    #[arg(long, value_name = "B.R")]
+    host_build: Option<WindowsVersion>,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Find the base image for a host and pin it by digest
+///
+/// The host's own revision comes first, else the newest one that starts there and is not newer than
+/// the host, else the oldest one that is newer.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg base resolve nanoserver --host-build 17763.973\n  \
+    wincimg base resolve aspnet --host-build 17763.973 --base-registry repo.mylan.k8s:9999/mcr.microsoft.com\n\n\
+    Exit code 1: nothing fits; what is nearest is said.")]
+struct Resolve {
+    #[command(flatten)]
+    name: Name,
+    /// The host's build and revision
+    #[arg(long, value_name = "B.R")]
+    host_build: WindowsVersion,
+    /// Whether another revision than the host's will do
+    #[arg(long = "match", value_enum, default_value = "nearest")]
+    wanted: MatchArg,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Args)]
+struct Name {
+    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Text,
+    Json,
+}
+
+/// Which images will do for a host.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum MatchArg {
+    /// The nearest revision that starts on it
+    Nearest,
+    /// Its own revision alone
+    Exact,
+}
+
+impl From<MatchArg> for Match {
+    fn from(argument: MatchArg) -> Self {
+        match argument {
+            MatchArg::Nearest => Self::Nearest,
+            MatchArg::Exact => Self::Exact,
+        }
+    }
+}
+
+impl Base {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        match self.command {
+            BaseCommand::List(command) => command.run(session),
+            BaseCommand::Resolve(command) => command.run(session),
+        }
+    }
+}
+
+impl List {
+    fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let registry = self.common.registry.connect(session)?;
+        let base = &self.common.base.base_registry;
+        let reference = base.repository(&self.name.name).map_err(name_failure)?;
+        let repository = registry.repository(&reference);
+        let tags = registry_args::run(async { repository.tags().await.map_err(registry_failure) })?;
+        let mut listing = Listing::new(&tags);
+        if let Some(version) = self.host_build {
+            let host = HostBuild::new(version);
+            listing.images.retain(|image| may_start(image, host));
+        }
+        write_result(None, |out| match self.common.format {
+            Format::Text => write_listing(&listing, out),
+            Format::Json => write_json(&ListingJson::new(&repository.to_string(), &listing), out),
+        })?;
+        if listing.images.is_empty() {
+            session.note(format_args!(
+                "{repository} has {} tags, none for this",
+                tags.len()
+            ));
+            return Ok(Answer::No);
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+/// Whether an image starts on a host, or may: a tag without a revision is of some image of its build.
+fn may_start(image: &ListedImage, host: HostBuild) -> bool {
+    match image.version {
+        Some(version) if version.revision.is_some() => {
+            Fit::of(version, host, Match::Nearest).is_some()
+        }
+        Some(version) => version.build == host.version.build,
+        None => true,
+    }
+}
+
+impl Resolve {
+    fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let registry = self.common.registry.connect(session)?;
+        let base = &self.common.base.base_registry;
+        let reference = base.repository(&self.name.name).map_err(name_failure)?;
+        let host = HostBuild::new(self.host_build);
+        let wanted = self.wanted.into();
+        let outcome =
+            registry_args::run(async { Ok(resolve(&registry, &reference, host, wanted).await) })?;
+        match outcome {
+            Ok(resolution) => {
+                for tag in &resolution.set_aside {
+                    session.warn(tag);
+                }
+                let found = &resolution.base;
+                if found.matched == Match::Nearest {
+                    session.note(format_args!(
+                        "host {host} has no image of its own revision; {} is the nearest that starts on it",
+                        found.os_version
+                    ));
+                }
+                write_result(None, |out| match self.common.format {
+                    Format::Text => writeln!(out, "{}", found.reference),
+                    Format::Json => write_json(&BaseJson::new(found), out),
+                })?;
+                Ok(Answer::Yes)
+            }
+            Err(error) => {
+                if let (ResolveError::NothingFits(nothing), Format::Json) =
+                    (&error, self.common.format)
+                {
+                    write_result(None, |out| write_json(&nothing_json(nothing), out))?;
+                }
+                Err(resolve_failure(error, session))
+            }
+        }
+    }
+}
+
+/// Why there is no base image, with what to try next.
+pub(super) fn resolve_failure(error: ResolveError, session: &Session) -> Failure {
+    match error {
+        ResolveError::Registry(error) => registry_failure(error),
+        ResolveError::NothingFits(nothing) => {
+            for tag in &nothing.set_aside {
+                session.warn(tag);
+            }
+            for reason in nothing.reasons() {
+                session.note(reason);
+            }
+            let hint = hint_for(&nothing);
+            let failure = Failure::no(*nothing);
+            match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            }
+        }
+        ResolveError::NoBaseTags { .. } => Failure::no(error),
+        ResolveError::TooManyTags { .. } => Failure::from(error),
+    }
+}
+
+fn hint_for(nothing: &NothingFits) -> Option<String> {
+    if nothing.host.version.revision.is_none() {
+        return Some(format!(
+            "name the host's revision too, as in {}.973: a node has it in status.nodeInfo.kernelVersion",
+            nothing.host.version.build
+        ));
+    }
+    (nothing.wanted == Match::Exact)
+        .then(|| "take the nearest image that starts on the host with --match nearest".to_owned())
+}
+
+fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
+    if listing.images.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{:<18} {:<10} {:<10} TAGS",
+        "VERSION", "UPDATE", "DATE"
+    )?;
+    for image in &listing.images {
+        let version = match image.version {
+            Some(version) if image.floating => format!("{} (moves)", version.os_version()),
+            Some(version) => version.os_version(),
+            None => "any (moves)".to_owned(),
+        };
+        let kb = image.kb.map_or_else(|| "-".to_owned(), |kb| kb.to_string());
+        let date = image
+            .date
+            .map_or_else(|| "-".to_owned(), |date| date.to_string());
+        writeln!(
+            out,
+            "{version:<18} {kb:<10} {date:<10} {}",
+            image.tags.join(" ")
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
+}
+
+/// A base image as the contract has it.
+#[derive(Debug, Serialize)]
+pub(super) struct BaseJson {
+    reference: String,
+    digest: String,
+    os_version: String,
+    #[serde(rename = "match")]
+    matched: &'static str,
+    index_digest: Option<String>,
+}
+
+impl BaseJson {
+    pub(super) fn new(base: &BaseImage) -> Self {
+        Self {
+            reference: base.reference.to_string(),
+            digest: base.digest().to_string(),
+            os_version: base.os_version.os_version(),
+            matched: match base.matched {
+                Match::Exact => "exact",
+                Match::Nearest => "nearest",
+            },
+            index_digest: base.index.as_ref().map(ToString::to_string),
+        }
+    }
+}
+
+fn nothing_json(nothing: &NothingFits) -> serde_json::Value {
+    let neighbour = |neighbour: &Option<Neighbour>| {
+        neighbour.as_ref().map(
+            |neighbour| json!({"tag": neighbour.tag, "os_version": neighbour.version.os_version()}),
+        )
+    };
+    json!({
+        "reference": null,
+        "digest": null,
+        "os_version": null,
+        "match": null,
+        "nearest_below": neighbour(&nothing.below),
+        "nearest_above": neighbour(&nothing.above),
+    })
+}
+
+#[derive(Serialize)]
+struct ListingJson<'a> {
+    repository: &'a str,
+    images: Vec<ListedJson<'a>>,
+    other_tags: usize,
+}
+
+#[derive(Serialize)]
+struct ListedJson<'a> {
+    build: Option<u32>,
+    os_version: Option<String>,
+    kb: Option<String>,
+    date: Option<String>,
+    floating: bool,
+    tags: &'a [String],
+}
+
+impl<'a> ListingJson<'a> {
+    fn new(repository: &'a str, listing: &'a Listing) -> Self {
+        let images = listing.images.iter().map(|image| ListedJson {
+            build: image.version.map(|version| version.build),
+            os_version: image
+                .version
+                .filter(|version| version.revision.is_some())
+                .map(|version| version.os_version()),
+            kb: image.kb.map(|kb| kb.to_string()),
+            date: image.date.map(|date| date.to_string()),
+            floating: image.floating,
+            tags: &image.tags,
+        });
+        Self {
+            repository,
+            images: images.collect(),
+            other_tags: listing.other_tags,
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! What every command that speaks to registries understands, and how it runs.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use jiff::SignedDuration;
+
+use super::failure::Failure;
+use super::progress;
+use super::session::Session;
+use crate::oci::base::{BaseRegistry, NameError};
+use crate::oci::registry::{Options, Registry, RegistryError};
+
+/// How registries are reached.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Registry options")]
+pub(super) struct RegistryArgs {
+    /// Allow plain HTTP or an unverified certificate for this registry alone (repeatable)
+    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
+    pub(super) insecure: Vec<String>,
+    /// Take credentials from this file [default: Docker's config.json]
+    #[arg(long, value_name = "FILE")]
+    registry_config: Option<PathBuf>,
+    /// Send credentials to a plain-HTTP registry too
+    #[arg(long)]
+    plain_credentials: bool,
+    /// Give up after this time, such as 90s, 10m or 1h [default: never]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
+    timeout: Option<Duration>,
+}
+
+impl RegistryArgs {
+    /// The client for all registries of this run.
+    pub(super) fn connect(&self, session: &Session) -> Result<Registry, Failure> {
+        if let Some(path) = &self.registry_config
+            && !path.is_file()
+        {
+            let problem = anyhow!("there is no file {}", path.display());
+            return Err(Failure::usage(problem)
+                .hint("--registry-config takes a file like Docker's config.json"));
+        }
+        let options = Options {
+            insecure: self.insecure.clone(),
+            config_file: self.registry_config.clone(),
+            plain_credentials: self.plain_credentials,
+            timeout: self.timeout,
+            ..Options::default()
+        };
+        Registry::new(options, progress::display(session)).map_err(registry_failure)
+    }
+}
+
+/// Where base images come from.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Registry options")]
+pub(super) struct BaseRegistryArgs {
+    /// Take base images from this registry or mirror
+    #[arg(
+        long,
+        value_name = "HOST[:PORT][/PREFIX]",
+        default_value = "mcr.microsoft.com"
+    )]
+    pub(super) base_registry: BaseRegistry,
+}
+
+/// The failure of a registry, with its hint.
+pub(super) fn registry_failure(error: RegistryError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        RegistryError::InsecureHost(_) => Failure::usage(error),
+        _ => Failure::from(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// A name that the user gave for a base image and that is none.
+pub(super) fn name_failure(error: NameError) -> Failure {
+    Failure::usage(error)
+        .hint("base images have the names nanoserver, servercore, server, windows, aspnet and iis")
+}
+
+/// Runs a command's work to its end, or until Ctrl-C: then it is dropped, so that temporary files
+/// go away with it.
+pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("cannot start the program's threads")?;
+    runtime.block_on(async {
+        tokio::select! {
+            result = work => result,
+            Ok(()) = tokio::signal::ctrl_c() => Err(Failure::from(anyhow!("interrupted"))
+                .hint("run the same command again: what is done already is not done twice")),
+        }
+    })
+}
+
+fn read_time(text: &str) -> Result<Duration, String> {
+    let expected = || format!("{text:?} is no time: expected 90s, 10m or 1h");
+    let plain_seconds = text.parse().map(Duration::from_secs);
+    let time = match plain_seconds {
+        Ok(time) => time,
+        Err(_) => text
+            .parse::<SignedDuration>()
+            .ok()
+            .and_then(|time| time.try_into().ok())
+            .ok_or_else(expected)?,
+    };
+    if time.is_zero() {
+        Err(expected())
+    } else {
+        Ok(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let seconds = |text| read_time(text).map(|time| time.as_secs()).ok();
+        assert_eq!(seconds("90"), Some(90));
+        assert_eq!(seconds("90s"), Some(90));
+        assert_eq!(seconds("10m"), Some(600));
+        assert_eq!(seconds("1h 30m"), Some(5400));
+        for text in ["", "0", "-5s", "soon", "1x"] {
+            assert_eq!(seconds(text), None, "{text}");
+        }
+    }
+}
