@@ -1,0 +1,401 @@
+//! Images without Windows and without Docker: the plan becomes one layer and a changed
+//! configuration on top of the base, written here and sent straight to where the image belongs.
+//!
+//! [`assemble`] is pure work on values and files; [`publish`] moves what the target lacks. Of the
+//! base only the manifest and the configuration are read, unless its layers have to be copied.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+
+use crate::layer::{
+    self, Compression, LayerError, LayerPath, PathError, Spooled, SpooledBlob, WriteOptions,
+};
+use crate::oci::copy::{Copier, CopyError, CopyPlan, CopyReport, PlannedBlob};
+use crate::oci::document::{
+    self, ContainerConfig, Descriptor, Digest, Document, DocumentError, Flavour, History, Image,
+};
+use crate::oci::registry::BlobSource;
+use crate::oci::store::{Sink, Source, StoreError};
+use crate::progress::Progress;
+use crate::recipe::{FileSource, Plan, PlannedFile, Step};
+use crate::windows::hive::{FileTime, WriteError, write_deltas};
+use crate::windows::path::ImagePath;
+
+/// A layer up to this size never touches the disk.
+const IN_MEMORY: usize = 4 << 20;
+
+/// How an image is put together.
+#[derive(Clone)]
+pub struct AssembleOptions {
+    /// The compression of the recipe's layer.
+    pub compression: Compression,
+    /// The time that everything new carries; the base's own where absent.
+    pub created: Option<Timestamp>,
+    /// Set from elsewhere, this ends the work soon.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for AssembleOptions {
+    fn default() -> Self {
+        Self {
+            compression: Compression::Gzip,
+            created: None,
+            cancelled: Arc::default(),
+        }
+    }
+}
+
+/// Why the direct engine could not make an image.
+#[derive(Debug, thiserror::Error)]
+pub enum DirectError {
+    /// The plan has commands, and there is no Windows here to run them.
+    #[error("the direct engine cannot run commands, which need Windows: step {number} of {count} is `{step}`")]
+    NeedsWindows {
+        /// The first such step, counted from 1.
+        number: usize,
+        /// How many there are.
+        count: usize,
+        /// The step itself.
+        step: String,
+    },
+    /// The base is no Windows image.
+    #[error("the base {base} is no Windows image but one for {os:?}")]
+    NotWindows {
+        /// The base.
+        base: String,
+        /// What its configuration says.
+        os: String,
+    },
+    /// The base does not say when it was made, and nobody else did.
+    #[error("the base {base} was created at {text:?}, which is no time: set SOURCE_DATE_EPOCH")]
+    NoTime {
+        /// The base.
+        base: String,
+        /// What its configuration says.
+        text: String,
+    },
+    /// Something cannot be in a layer under the name that it has.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// The registry changes cannot be in a delta hive.
+    #[error("the registry changes cannot be written")]
+    Hive(#[from] WriteError),
+    /// The layer could not be written.
+    #[error(transparent)]
+    Layer(#[from] LayerError),
+    /// The image's documents do not fit together.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// The image could not be brought to its place.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// A place failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl DirectError {
+    /// What to type next, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Copy(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// An image that is ready to be published.
+#[derive(Debug)]
+pub struct Assembled {
+    /// Manifest and configuration.
+    pub image: Image,
+    /// How many of its layers are the base's.
+    pub base_layers: usize,
+    /// The layer that the recipe adds, if it changes any file.
+    layer: Option<OwnLayer>,
+    /// The base's layers as its registry describes them.
+    base_blobs: Vec<Descriptor>,
+}
+
+#[derive(Debug)]
+struct OwnLayer {
+    descriptor: Descriptor,
+    blob: Spooled,
+}
+
+/// Where an image ended up.
+#[derive(Debug)]
+pub struct Published {
+    /// Whether anything had to be sent.
+    pub up_to_date: bool,
+    /// What was done about the base's layers.
+    pub report: CopyReport,
+}
+
+/// Makes the image that a plan describes. This works on the processor and the disk: call it outside
+/// of asynchronous code.
+pub fn assemble(
+    plan: &Plan,
+    base: &Image,
+    options: &AssembleOptions,
+    progress: &dyn Progress,
+) -> Result<Assembled, DirectError> {
+    check_steps(&plan.steps)?;
+    let config = base.config();
+    if config.os != "windows" {
+        return Err(DirectError::NotWindows {
+            base: plan.base.name.clone(),
+            os: config.os.clone(),
+        });
+    }
+    let (created, timestamp) = time_of(plan, base, options)?;
+    let image = base.with_ordinary_layers()?;
+    let layer = write_layer(plan, base, timestamp, options, progress)?;
+    let history = History {
+        created: Some(created.clone()),
+        created_by: Some(format!("wincimg build {}", plan.name)),
+        empty_layer: layer.is_none(),
+        ..History::default()
+    };
+    let (image, layer) = match layer {
+        Some((layer, diff_id)) => {
+            let image = image.append_layer(document::Layer {
+                blob: layer.descriptor.clone(),
+                diff_id,
+                history,
+            })?;
+            (image, Some(layer))
+        }
+        None => (
+            image.edit_config(|config| config.history.push(history))?,
+            None,
+        ),
+    };
+    let image = image.edit_config(|config| {
+        config.created = Some(created);
+        change_container(&mut config.config, plan);
+    })?;
+    Ok(Assembled {
+        base_layers: base.manifest().layers.len(),
+        base_blobs: base.manifest().layers.clone(),
+        image,
+        layer,
+    })
+}
+
+fn check_steps(steps: &[Step]) -> Result<(), DirectError> {
+    match steps.first() {
+        None => Ok(()),
+        Some(step) => Err(DirectError::NeedsWindows {
+            number: 1,
+            count: steps.len(),
+            step: step.command.to_string(),
+        }),
+    }
+}
+
+/// The time as the configuration has it, and in seconds for the layer.
+fn time_of(
+    plan: &Plan,
+    base: &Image,
+    options: &AssembleOptions,
+) -> Result<(String, u64), DirectError> {
+    let text = match options.created {
+        Some(time) => time.to_string(),
+        None => base.config().created.clone().unwrap_or_default(),
+    };
+    let seconds = text
+        .parse::<Timestamp>()
+        .ok()
+        .and_then(|time| u64::try_from(time.as_second()).ok());
+    match seconds {
+        Some(seconds) => Ok((text, seconds)),
+        None => Err(DirectError::NoTime {
+            base: plan.base.name.clone(),
+            text,
+        }),
+    }
+}
+
+fn write_layer(
+    plan: &Plan,
+    base: &Image,
+    timestamp: u64,
+    options: &AssembleOptions,
+    progress: &dyn Progress,
+) -> Result<Option<(OwnLayer, Digest)>, DirectError> {
+    let mut layer = layer::Layer::new(timestamp);
+    for file in &plan.files {
+        add_file(&mut layer, file)?;
+    }
+    let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    let hives = write_deltas(&plan.registry_edits(), FileTime::from_unix_seconds(seconds))?;
+    for hive in hives {
+        layer.hive(hive.root.delta_name().parse()?, hive.bytes);
+    }
+    if layer.is_empty() {
+        return Ok(None);
+    }
+    let task = progress.task(&format!("layer of {}", plan.name), None);
+    let mut blob = SpooledBlob::new(IN_MEMORY, std::env::temp_dir());
+    let written = layer.write(
+        &mut blob,
+        &WriteOptions {
+            compression: options.compression,
+            threads: None,
+            cancelled: &options.cancelled,
+            progress: task.as_ref(),
+        },
+    )?;
+    task.done("written");
+    let media_type = match (written.compression, base.manifest().flavour()) {
+        (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
+        // Docker has no type of its own for zstd and takes OCI's.
+        (compression, _) => compression.oci_media_type(),
+    };
+    let descriptor = Descriptor::new(media_type, written.digest, written.size);
+    Ok(Some((
+        OwnLayer {
+            descriptor,
+            blob: blob.finish(),
+        },
+        written.diff_id,
+    )))
+}
+
+fn add_file(layer: &mut layer::Layer, file: &PlannedFile) -> Result<(), DirectError> {
+    let path = layer_path(&file.target)?;
+    match (&file.source, path) {
+        (FileSource::Disk(source), path) if source.is_dir() => {
+            layer.folder(source, path.as_ref())?;
+        }
+        (FileSource::Disk(source), Some(path)) => layer.file(path, source.clone()),
+        (FileSource::Text(text), Some(path)) => {
+            layer.file(path, Bytes::from(text.clone().into_bytes()));
+        }
+        // The recipe's reader lets only folders go to the drive itself.
+        (_, None) => {}
+        (FileSource::Embedded(_), Some(_)) => {}
+    }
+    Ok(())
+}
+
+fn layer_path(path: &ImagePath) -> Result<Option<LayerPath>, PathError> {
+    if path.components().is_empty() {
+        return Ok(None);
+    }
+    path.components().join("/").parse().map(Some)
+}
+
+/// Lays what the plan says over what the base says.
+fn change_container(container: &mut ContainerConfig, plan: &Plan) {
+    for (name, value) in &plan.env {
+        set_variable(&mut container.env, name, value);
+    }
+    if let Some(entrypoint) = &plan.entrypoint {
+        container.entrypoint = Some(entrypoint.clone());
+        // The base's arguments were for the base's program.
+        container.cmd = None;
+        container.args_escaped = false;
+    }
+    if let Some(cmd) = &plan.cmd {
+        container.cmd = Some(cmd.clone());
+        container.args_escaped = false;
+    }
+    if let Some(user) = &plan.user {
+        container.user = Some(user.clone());
+    }
+    if let Some(folder) = &plan.working_dir {
+        container.working_dir = Some(folder.to_string());
+    }
+    for port in &plan.ports {
+        container
+            .exposed_ports
+            .insert(port.clone(), Value::Object(Map::new()));
+    }
+    container.labels.extend(plan.labels.clone());
+}
+
+/// Windows does not tell names of variables apart by case.
+fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
+    let entry = format!("{name}={value}");
+    let known = env.iter_mut().find(|line| {
+        line.split_once('=')
+            .is_some_and(|(known, _)| known.eq_ignore_ascii_case(name))
+    });
+    match known {
+        Some(line) => *line = entry,
+        None => env.push(entry),
+    }
+}
+
+/// Brings an image to its place, under a tag or by its digest alone: first what it consists of, as
+/// far as that is not there, then its manifest.
+pub async fn publish(
+    assembled: &Assembled,
+    source: &Source,
+    sink: &Sink,
+    tag: Option<&str>,
+    copier: &Copier,
+    progress: &dyn Progress,
+) -> Result<Published, DirectError> {
+    let image = &assembled.image;
+    let root = Document::Manifest(Box::new(image.manifest().clone()));
+    let up_to_date = sink.publishes(&root, tag).await?;
+    if !up_to_date {
+        let layer = async {
+            match &assembled.layer {
+                Some(OwnLayer { descriptor, blob }) => match blob {
+                    Spooled::Memory(bytes) => put(sink, descriptor, bytes, progress).await,
+                    Spooled::Disk(path) => {
+                        put(sink, descriptor, &path.to_path_buf(), progress).await
+                    }
+                },
+                None => Ok(()),
+            }
+        };
+        let config = put(
+            sink,
+            &image.manifest().config,
+            image.config().bytes(),
+            progress,
+        );
+        tokio::try_join!(layer, config)?;
+    }
+    let plan = CopyPlan {
+        source_digest: image.digest().clone(),
+        root,
+        children: Vec::new(),
+        blobs: assembled
+            .base_blobs
+            .iter()
+            .map(|blob| PlannedBlob {
+                descriptor: blob.clone(),
+                optional_in_registries: false,
+            })
+            .collect(),
+        platforms: vec![image.config().platform()],
+    };
+    let report = copier.copy(&plan, source, sink, tag).await?;
+    Ok(Published { up_to_date, report })
+}
+
+async fn put(
+    sink: &Sink,
+    blob: &Descriptor,
+    bytes: &dyn BlobSource,
+    progress: &dyn Progress,
+) -> Result<(), StoreError> {
+    if sink.has_blob(blob).await? {
+        return Ok(());
+    }
+    let task = progress.task(&format!("{sink} {}", blob.digest), Some(blob.size));
+    sink.put_blob(blob, bytes, task.as_ref()).await?;
+    task.done("pushed");
+    Ok(())
+}
