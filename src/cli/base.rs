@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Answer;
 use super::failure::Failure;
-use super::output::write_result;
+use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure};
 use super::session::Session;
 use crate::oci::base::{
@@ -83,12 +83,6 @@ struct Common {
     base: BaseRegistryArgs,
     #[command(flatten)]
     registry: RegistryArgs,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
-    Text,
-    Json,
 }
 
 /// Which images will do for a host.
@@ -255,11 +249,6 @@ fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
         )?;
     }
     Ok(())
-}
-
-pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut *out, value)?;
-    out.write_all(b"\n")
 }
 
 /// A base image as the contract has it.

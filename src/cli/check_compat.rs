@@ -1,19 +1,17 @@
 //! `wincimg check-compat`: what will start where, before it is rolled out.
 
-use std::fs::File;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
 use super::Answer;
 use super::failure::Failure;
+use super::hosts::HostArgs;
 use super::output::{terminal_width, write_result};
 use super::session::Session;
-use crate::cluster::nodes::{NodesError, read_nodes};
 use crate::report::{Host, Image, Report, write_json, write_junit, write_markdown, write_text};
-use crate::windows::compat::{HostBuild, Isolation};
+use crate::windows::compat::Isolation;
 use crate::windows::version::WindowsVersion;
 
 /// Say which Windows images start on which hosts, and what to do about those that do not
@@ -26,12 +24,8 @@ pub(super) struct CheckCompat {
     /// An image's build and revision, as in its os.version (repeatable)
     #[arg(long = "image-build", value_name = "B.R")]
     image_builds: Vec<WindowsVersion>,
-    /// A host's build and revision (repeatable)
-    #[arg(long = "host-build", value_name = "B.R")]
-    host_builds: Vec<WindowsVersion>,
-    /// Hosts from `kubectl get nodes -o json`; - reads stdin
-    #[arg(long, value_name = "FILE")]
-    nodes: Option<PathBuf>,
+    #[command(flatten)]
+    hosts: HostArgs,
     /// How containers are kept apart from the host
     #[arg(long, value_enum, default_value = "process")]
     isolation: IsolationArg,
@@ -72,7 +66,15 @@ impl From<IsolationArg> for Isolation {
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let images = self.images()?;
-        let hosts = self.hosts(session)?;
+        let hosts = self
+            .hosts
+            .all(session)?
+            .into_iter()
+            .map(|host| Host {
+                name: host.name,
+                build: host.build,
+            })
+            .collect();
         let report = Report::new(hosts, images, self.isolation.into());
         write_result(self.output.as_deref(), |out| match self.format {
             Format::Text => {
@@ -103,65 +105,5 @@ impl CheckCompat {
             build: Some(*build),
         };
         Ok(self.image_builds.iter().map(image).collect())
-    }
-
-    fn hosts(&self, session: &Session) -> Result<Vec<Host>, Failure> {
-        let mut hosts: Vec<Host> = self
-            .host_builds
-            .iter()
-            .map(|version| Host {
-                name: None,
-                build: Some(HostBuild::new(*version)),
-            })
-            .collect();
-        if let Some(path) = &self.nodes {
-            let list = if path.as_os_str() == "-" {
-                read_nodes(io::stdin().lock()).map_err(|error| nodes_failure(error, path))?
-            } else {
-                let file =
-                    File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-                read_nodes(file).map_err(|error| nodes_failure(error, path))?
-            };
-            if list.others > 0 {
-                session.note(format_args!(
-                    "{} of {} nodes do not run Windows and are left out",
-                    list.others,
-                    list.others + list.windows.len()
-                ));
-            }
-            hosts.extend(list.windows.into_iter().map(|node| Host {
-                name: Some(node.name),
-                build: node.build,
-            }));
-        }
-        if hosts.is_empty() {
-            let failure = match &self.nodes {
-                Some(path) => Failure::usage(anyhow!("{} lists no Windows node", shown(path))),
-                None => Failure::usage(anyhow!("no host to check")),
-            };
-            return Err(failure.hint(
-                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to --nodes",
-            ));
-        }
-        Ok(hosts)
-    }
-}
-
-/// A file that cannot be read is the machine's fault, one that says something else the user's.
-fn nodes_failure(error: NodesError, path: &Path) -> Failure {
-    match error {
-        NodesError::Unreadable(cause) => {
-            Failure::from(cause).context(format!("cannot read {}", shown(path)))
-        }
-        _ => Failure::usage(anyhow!("{}: {error}", shown(path)))
-            .hint("--nodes takes the output of: kubectl get nodes -o json"),
-    }
-}
-
-fn shown(path: &Path) -> String {
-    if path.as_os_str() == "-" {
-        "stdin".to_owned()
-    } else {
-        path.display().to_string()
     }
 }

@@ -2,10 +2,13 @@
 //! code.
 
 mod base;
+mod build;
 mod check_compat;
 mod completions;
 mod config;
 mod failure;
+mod hosts;
+mod images;
 mod output;
 mod progress;
 mod registry_args;
@@ -52,16 +55,20 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Base(base::Base),
+    Build(build::Build),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
+    Images(images::Images),
 }
 
 impl Command {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
         match self {
             Self::Base(command) => command.run(session),
+            Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
+            Self::Images(command) => command.run(),
         }
     }
 }

@@ -4,8 +4,25 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context;
+use clap::ValueEnum;
+use serde::Serialize;
 
 use super::failure::Failure;
+
+/// The forms that every result has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// Writes a value as one JSON document.
+pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, value)?;
+    out.write_all(b"\n")
+}
 
 /// Writes a result to a file or, without one, to stdout. A reader that goes away early, as `head`
 /// does, is no failure.

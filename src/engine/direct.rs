@@ -53,7 +53,9 @@ impl Default for AssembleOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum DirectError {
     /// The plan has commands, and there is no Windows here to run them.
-    #[error("the direct engine cannot run commands, which need Windows: step {number} of {count} is `{step}`")]
+    #[error(
+        "the direct engine cannot run commands, which need Windows: step {number} of {count} is `{step}`"
+    )]
     NeedsWindows {
         /// The first such step, counted from 1.
         number: usize,

@@ -1,3 +1,6 @@
-//! From a plan to an image: without Windows by [`direct`].
+//! From a recipe to images: [`order`] finds the bases and makes the plans, [`direct`] makes the
+//! images without Windows, [`delivery`] brings them to where they belong.
 
+pub mod delivery;
 pub mod direct;
+pub mod order;

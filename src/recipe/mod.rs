@@ -46,6 +46,19 @@ pub struct Settings<'a> {
     pub context: &'a Path,
 }
 
+/// What a recipe says about one of its variables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariableInfo<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What its value has to be.
+    pub kind: VariableType,
+    /// The value that it has unless another is set.
+    pub default: Option<&'a str>,
+    /// What it is for.
+    pub description: Option<&'a str>,
+}
+
 /// Why a recipe could not be read or filled in.
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
@@ -210,18 +223,22 @@ impl Recipe {
         self.resolve(&self.file.base, &values)
     }
 
-    /// Each variable with its type, default and description.
-    pub fn variables(
-        &self,
-    ) -> impl Iterator<Item = (&str, VariableType, Option<&str>, Option<&str>)> {
-        self.file.variables.iter().map(|(name, variable)| {
-            (
-                name.as_str(),
-                variable.kind,
-                variable.default.as_ref().map(|text| text.value.as_str()),
-                variable.description.as_deref(),
-            )
-        })
+    /// The variables that a build may set.
+    pub fn variables(&self) -> impl Iterator<Item = VariableInfo<'_>> {
+        self.file
+            .variables
+            .iter()
+            .map(|(name, variable)| VariableInfo {
+                name,
+                kind: variable.kind,
+                default: variable.default.as_ref().map(|text| text.value.as_str()),
+                description: variable.description.as_deref(),
+            })
+    }
+
+    /// The recipe's file.
+    pub fn text(&self) -> &str {
+        &self.origin.text
     }
 
     fn check_name(&self) -> Result<(), RecipeError> {

@@ -1,0 +1,346 @@
+//! `wincimg build`: images from a recipe, for the hosts that are to run them.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::Answer;
+use super::base::{MatchArg, resolve_failure};
+use super::failure::Failure;
+use super::hosts::HostArgs;
+use super::output::{Format, write_json, write_result};
+use super::progress;
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure};
+use super::session::Session;
+use crate::engine::delivery::{
+    Delivered, DeliveredImage, Delivery, DeliveryError, Destination, Naming,
+};
+use crate::engine::direct::{AssembleOptions, DirectError};
+use crate::engine::order::{Order, OrderError, PlannedImage};
+use crate::layer::Compression;
+use crate::oci::store::Location;
+use crate::recipe::{Recipe, RecipeError, Settings};
+
+/// Build an image from a recipe, on the base that fits each host
+///
+/// The direct engine writes layers and registry changes itself and needs neither Windows nor Docker.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
+    wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
+    wincimg build pause --host-build 17763.973 --output oci:./pause\n\n\
+    Without --push and --output the image goes to oci:./NAME-TAG.")]
+pub(super) struct Build {
+    /// A recipe that ships, a recipe file, or a folder with a recipe.toml
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// Which base images will do
+    #[arg(long = "match", value_enum, default_value = "nearest")]
+    wanted: MatchArg,
+    /// Set a variable of the recipe (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    values: Vec<(String, String)>,
+    /// The folder that the recipe's context files are in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    context: PathBuf,
+    /// Where to push the image to
+    #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
+    registry: Option<String>,
+    /// The image's name [default: the recipe's]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// The image's tag; with several builds the index's [default: the base's version, latest]
+    #[arg(long, value_name = "TAG")]
+    tag: Option<String>,
+    /// Push to the registry
+    #[arg(long, requires = "registry")]
+    push: bool,
+    /// Write to oci:DIR or docker-archive:FILE
+    #[arg(long, value_name = "PLACE")]
+    output: Option<Location>,
+    /// Print the plan and build nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// How the recipe's layer is compressed
+    #[arg(long, value_enum, default_value = "gzip")]
+    compression: CompressionArg,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum CompressionArg {
+    Gzip,
+    Zstd,
+}
+
+impl From<CompressionArg> for Compression {
+    fn from(argument: CompressionArg) -> Self {
+        match argument {
+            CompressionArg::Gzip => Self::Gzip,
+            CompressionArg::Zstd => Self::Zstd,
+        }
+    }
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("{text:?} is no setting: expected KEY=VALUE")),
+    }
+}
+
+/// Reads the recipe that was named.
+pub(super) fn found(image: &str) -> Result<Recipe, Failure> {
+    Recipe::find(image).map_err(recipe_failure)
+}
+
+impl Build {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let recipe = found(&self.image)?;
+        let created = source_date_epoch()?;
+        let hosts = self.hosts.distinct_builds(session)?;
+        let registry = self.connection.connect(session)?;
+        let values: BTreeMap<String, String> = self.values.iter().cloned().collect();
+        let order = Order {
+            recipe: &recipe,
+            settings: Settings {
+                values: &values,
+                context: &self.context,
+            },
+            hosts: &hosts,
+            base_registry: &self.base.base_registry,
+            wanted: self.wanted.into(),
+        };
+        let cancelled = CancelOnDrop::default();
+        registry_args::run(async {
+            let images = order
+                .plan(&registry)
+                .await
+                .map_err(|error| order_failure(error, session))?;
+            for tag in images.iter().flat_map(|image| &image.set_aside) {
+                session.warn(tag);
+            }
+            if self.dry_run {
+                return self.print_plans(&images);
+            }
+            let delivery = Delivery {
+                registry: &registry,
+                options: AssembleOptions {
+                    compression: self.compression.into(),
+                    created,
+                    cancelled: Arc::clone(&cancelled.0),
+                },
+                progress: progress::display(session),
+            };
+            let naming = Naming {
+                name: self
+                    .name
+                    .clone()
+                    .unwrap_or_else(|| recipe.name().to_owned()),
+                tag: self.tag.clone(),
+            };
+            let mut delivered = None;
+            for destination in self.destinations(&images, &naming)? {
+                let done = delivery
+                    .deliver(&images, &destination, &naming)
+                    .await
+                    .map_err(delivery_failure)?;
+                // The registry comes first, and its references are what a pipeline goes on with.
+                delivered.get_or_insert(done);
+            }
+            match delivered {
+                Some(delivered) => self.print(&delivered),
+                None => Ok(Answer::Yes),
+            }
+        })
+    }
+
+    fn destinations(
+        &self,
+        images: &[PlannedImage],
+        naming: &Naming,
+    ) -> Result<Vec<Destination>, Failure> {
+        let mut destinations = Vec::new();
+        if self.push
+            && let Some(registry) = &self.registry
+        {
+            destinations.push(Destination::Registry(registry.clone()));
+        }
+        match &self.output {
+            None => {}
+            Some(Location::Layout { dir, tag: None }) => {
+                destinations.push(Destination::Layout(dir.clone()));
+            }
+            Some(Location::Archive { file, name: None }) => {
+                destinations.push(Destination::Archive(file.clone()));
+            }
+            Some(Location::Registry(reference)) => {
+                let problem = anyhow!("{reference} is no place for --output");
+                return Err(Failure::usage(problem).hint(
+                    "write to oci:DIR or docker-archive:FILE, or push with --registry … --push",
+                ));
+            }
+            Some(tagged) => {
+                return Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
+                    .hint("give the tag with --tag"));
+            }
+        }
+        if destinations.is_empty() {
+            let tag = match images {
+                [image] => naming.tag_of(image, false),
+                _ => naming.index_tag().to_owned(),
+            };
+            let name = naming.name.replace('/', "-");
+            destinations.push(Destination::Layout(format!("./{name}-{tag}").into()));
+        }
+        Ok(destinations)
+    }
+
+    fn print_plans(&self, images: &[PlannedImage]) -> Result<Answer, Failure> {
+        write_result(None, |out| match self.format {
+            Format::Text => {
+                for (index, image) in images.iter().enumerate() {
+                    if index > 0 {
+                        writeln!(out)?;
+                    }
+                    write!(out, "{}", image.plan)?;
+                }
+                Ok(())
+            }
+            Format::Json => {
+                let plans: Vec<_> = images.iter().map(|image| &image.plan).collect();
+                write_json(&json!({ "plans": plans }), out)
+            }
+        })?;
+        Ok(Answer::Yes)
+    }
+
+    fn print(&self, delivered: &Delivered) -> Result<Answer, Failure> {
+        write_result(None, |out| match self.format {
+            Format::Text => {
+                for image in &delivered.images {
+                    write_image(image, out)?;
+                }
+                if let Some(index) = &delivered.index {
+                    writeln!(out, "{}", index.reference)?;
+                    writeln!(out, "  index    {}", index.digest)?;
+                }
+                Ok(())
+            }
+            Format::Json => write_json(delivered, out),
+        })?;
+        Ok(Answer::Yes)
+    }
+}
+
+fn write_image(image: &DeliveredImage, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", image.reference)?;
+    writeln!(out, "  digest   {}", image.digest)?;
+    writeln!(
+        out,
+        "  host     {} on base {} ({})",
+        image.host_build, image.os_version, image.base.matched
+    )?;
+    let own: Vec<_> = image
+        .layers
+        .iter()
+        .filter(|layer| layer.from == "recipe")
+        .collect();
+    let bytes: u64 = own.iter().map(|layer| layer.size).sum();
+    writeln!(
+        out,
+        "  layers   {} of the base, {} new ({bytes} bytes)",
+        image.layers.len() - own.len(),
+        own.len()
+    )?;
+    let outcome = match (image.pushed, image.up_to_date) {
+        (true, true) => "up to date, nothing was sent",
+        (true, false) => "pushed",
+        (false, _) => "written",
+    };
+    writeln!(out, "  {outcome}")
+}
+
+/// The time that new layers carry, as reproducible builds ask for it.
+fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
+    let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else {
+        return Ok(None);
+    };
+    let text = text.to_string_lossy();
+    text.parse::<u32>()
+        .ok()
+        .and_then(|seconds| Timestamp::from_second(seconds.into()).ok())
+        .map(Some)
+        .ok_or_else(|| {
+            Failure::usage(anyhow!("SOURCE_DATE_EPOCH is {text:?}, which is no time"))
+                .hint("set it to seconds since 1970, or unset it")
+        })
+}
+
+/// Tells threads that work for a build to stop when the build is given up.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+fn recipe_failure(error: RecipeError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        RecipeError::Unreadable { .. } => Failure::from(error),
+        _ => Failure::usage(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn order_failure(error: OrderError, session: &Session) -> Failure {
+    match error {
+        OrderError::Recipe(error) => recipe_failure(error),
+        OrderError::Name(error) => name_failure(error),
+        OrderError::Resolve(error) => resolve_failure(error, session),
+    }
+}
+
+fn delivery_failure(error: DeliveryError) -> Failure {
+    let hint = error.hint();
+    let is_users = match &error {
+        DeliveryError::Reference(_) | DeliveryError::SameTag { .. } => true,
+        DeliveryError::Image { source, .. } => {
+            matches!(
+                **source,
+                DirectError::NeedsWindows { .. } | DirectError::Path(_)
+            )
+        }
+        _ => false,
+    };
+    let failure = if is_users {
+        Failure::usage(error)
+    } else {
+        Failure::from(error)
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,120 @@
+//! The hosts that a command is about: builds that are named, and the nodes of a cluster.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+
+use super::failure::Failure;
+use super::session::Session;
+use crate::cluster::nodes::{NodeList, NodesError, read_nodes};
+use crate::windows::compat::HostBuild;
+use crate::windows::version::WindowsVersion;
+
+/// Which hosts.
+#[derive(Debug, Clone, Args)]
+pub(super) struct HostArgs {
+    /// A host's build and revision, such as 17763.973 (repeatable)
+    #[arg(long = "host-build", value_name = "B.R")]
+    builds: Vec<WindowsVersion>,
+    /// Hosts from `kubectl get nodes -o json`; - reads stdin
+    #[arg(long, value_name = "FILE")]
+    nodes: Option<PathBuf>,
+}
+
+/// A host by build, and by name where it is a node.
+#[derive(Debug, Clone)]
+pub(super) struct NamedHost {
+    pub(super) name: Option<String>,
+    pub(super) build: Option<HostBuild>,
+}
+
+impl HostArgs {
+    /// Every host that was named, in order; none at all is a mistake.
+    pub(super) fn all(&self, session: &Session) -> Result<Vec<NamedHost>, Failure> {
+        let mut hosts: Vec<NamedHost> = self
+            .builds
+            .iter()
+            .map(|version| NamedHost {
+                name: None,
+                build: Some(HostBuild::new(*version)),
+            })
+            .collect();
+        if let Some(path) = &self.nodes {
+            let list = read(path)?;
+            if list.others > 0 {
+                session.note(format_args!(
+                    "{} of {} nodes do not run Windows and are left out",
+                    list.others,
+                    list.others + list.windows.len()
+                ));
+            }
+            hosts.extend(list.windows.into_iter().map(|node| NamedHost {
+                name: Some(node.name),
+                build: node.build,
+            }));
+        }
+        if hosts.is_empty() {
+            let failure = match &self.nodes {
+                Some(path) => Failure::usage(anyhow!("{} lists no Windows node", shown(path))),
+                None => Failure::usage(anyhow!("no host is named")),
+            };
+            return Err(failure.hint(
+                "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to --nodes",
+            ));
+        }
+        Ok(hosts)
+    }
+
+    /// The different builds among the hosts, oldest first; a node that does not tell its build is
+    /// left out with a word.
+    pub(super) fn distinct_builds(&self, session: &Session) -> Result<Vec<HostBuild>, Failure> {
+        let mut builds = Vec::new();
+        for host in self.all(session)? {
+            match host.build {
+                Some(build) => builds.push(build),
+                None => session.warn(format_args!(
+                    "node {} does not tell its Windows version and is left out",
+                    host.name.unwrap_or_default()
+                )),
+            }
+        }
+        builds.sort();
+        builds.dedup();
+        if builds.is_empty() {
+            return Err(Failure::usage(anyhow!("no node tells its Windows version"))
+                .hint("name a build with --host-build 17763.973"));
+        }
+        Ok(builds)
+    }
+}
+
+fn read(path: &Path) -> Result<NodeList, Failure> {
+    let failed = |error| nodes_failure(error, path);
+    if path.as_os_str() == "-" {
+        return read_nodes(io::stdin().lock()).map_err(failed);
+    }
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    read_nodes(file).map_err(failed)
+}
+
+/// A file that cannot be read is the machine's fault, one that says something else the user's.
+fn nodes_failure(error: NodesError, path: &Path) -> Failure {
+    match error {
+        NodesError::Unreadable(cause) => {
+            Failure::from(cause).context(format!("cannot read {}", shown(path)))
+        }
+        _ => Failure::usage(anyhow!("{}: {error}", shown(path)))
+            .hint("--nodes takes the output of: kubectl get nodes -o json"),
+    }
+}
+
+fn shown(path: &Path) -> String {
+    if path.as_os_str() == "-" {
+        "stdin".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}

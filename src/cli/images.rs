@@ -1,0 +1,92 @@
+//! `wincimg images`: the recipes that ship.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::{Format, write_json, write_result};
+use crate::recipe::{Recipe, schema, shipped};
+
+/// List the recipes that ship, with their variables
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg images\n  \
+    wincimg images --show pause > my-pause.toml\n  \
+    wincimg images --schema > recipe.schema.json")]
+pub(super) struct Images {
+    /// The form of the list
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Print the JSON schema of recipe files, for editors
+    #[arg(long, conflicts_with = "show")]
+    schema: bool,
+    /// Print this recipe's file, to start one of your own from
+    #[arg(long, value_name = "NAME")]
+    show: Option<String>,
+}
+
+impl Images {
+    pub(super) fn run(self) -> Result<Answer, Failure> {
+        if self.schema {
+            write_result(None, |out| write_json(&schema(), out))?;
+            return Ok(Answer::Yes);
+        }
+        if let Some(name) = &self.show {
+            let text = super::build::found(name)?.text().to_owned();
+            write_result(None, |out| out.write_all(text.as_bytes()))?;
+            return Ok(Answer::Yes);
+        }
+        let recipes = shipped()
+            .map(|recipe| super::build::found(recipe.name))
+            .collect::<Result<Vec<_>, _>>()?;
+        write_result(None, |out| match self.format {
+            Format::Text => recipes
+                .iter()
+                .try_for_each(|recipe| write_text(recipe, out)),
+            Format::Json => {
+                let list: Vec<Value> = recipes.iter().map(as_json).collect();
+                write_json(&json!({ "images": list }), out)
+            }
+        })?;
+        Ok(Answer::Yes)
+    }
+}
+
+fn write_text(recipe: &Recipe, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:<8} {}", recipe.name(), recipe.description())?;
+    for variable in recipe.variables() {
+        let value = variable.default.map_or_else(
+            || format!("{}, to be set", variable.kind),
+            |default| format!("{}, default {default:?}", variable.kind),
+        );
+        let description = variable.description.unwrap_or_default();
+        writeln!(
+            out,
+            "         --set {}=…  {description} ({value})",
+            variable.name
+        )?;
+    }
+    Ok(())
+}
+
+fn as_json(recipe: &Recipe) -> Value {
+    let variables: Vec<Value> = recipe
+        .variables()
+        .map(|variable| {
+            json!({
+                "name": variable.name,
+                "type": variable.kind,
+                "default": variable.default,
+                "description": variable.description,
+            })
+        })
+        .collect();
+    json!({
+        "name": recipe.name(),
+        "description": recipe.description(),
+        "variables": variables,
+    })
+}

@@ -1,0 +1,386 @@
+//! Bringing built images to where they belong: a tag for each, and an index over several.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+use serde::Serialize;
+
+use super::direct::{AssembleOptions, Assembled, DirectError, assemble, publish};
+use super::order::PlannedImage;
+use crate::oci::base::Match;
+use crate::oci::copy::Copier;
+use crate::oci::document::{Descriptor, Document, Flavour, Index, Sealed};
+use crate::oci::reference::{Reference, ReferenceError, parse_reference};
+use crate::oci::registry::Registry;
+use crate::oci::store::{Location, Sink, Source, StoreError};
+use crate::progress::Progress;
+
+/// How many layers of bases are on their way at once, over all images.
+const TRANSFERS: usize = 6;
+
+/// Where images go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Destination {
+    /// A registry, with the path in front of the image's name.
+    Registry(String),
+    /// An OCI layout directory.
+    Layout(PathBuf),
+    /// A docker-archive file.
+    Archive(PathBuf),
+}
+
+/// Under which names images go there.
+#[derive(Debug, Clone)]
+pub struct Naming {
+    /// The image's name, without registry and tag.
+    pub name: String,
+    /// The tag that was asked for: of the one image, or of the index over several.
+    pub tag: Option<String>,
+}
+
+/// Why images did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// Registry, name and tag do not make a reference.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// An image could not be made or sent.
+    #[error("{image} could not be built")]
+    Image {
+        /// Its name and tag.
+        image: String,
+        /// Why.
+        #[source]
+        source: Box<DirectError>,
+    },
+    /// Two hosts got the same base, but their images differ.
+    #[error(
+        "hosts {first} and {second} share the base {base}, and so the tag {tag}, but their images differ"
+    )]
+    SameTag {
+        /// One host.
+        first: String,
+        /// The other.
+        second: String,
+        /// What they share.
+        base: String,
+        /// The tag that can mean only one of them.
+        tag: String,
+    },
+    /// A thread of the program ended early.
+    #[error("the work on {0} was lost")]
+    Lost(String),
+    /// The index could not be made.
+    #[error("the index could not be written")]
+    Index(#[from] crate::oci::document::DocumentError),
+    /// A place failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl DeliveryError {
+    /// What to type next, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Image { source, .. } => source.hint(),
+            Self::Store(error) => error.hint(),
+            Self::SameTag { .. } => {
+                Some("build for one of the two hosts, or use --match exact".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What was built and where it is, in the shape that the command line's contract promises.
+#[derive(Debug, Clone, Serialize)]
+pub struct Delivered {
+    /// The images, in the order of the hosts.
+    pub images: Vec<DeliveredImage>,
+    /// The index over them, where there are several.
+    pub index: Option<DeliveredIndex>,
+}
+
+/// One image that arrived.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredImage {
+    /// Where it is.
+    pub reference: String,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// Who made it.
+    pub engine: &'static str,
+    /// The host that it is for.
+    pub host_build: String,
+    /// Its version of Windows.
+    pub os_version: String,
+    /// What it is built on.
+    pub base: DeliveredBase,
+    /// Its layers, the base's first.
+    pub layers: Vec<DeliveredLayer>,
+    /// Whether it is in a registry now.
+    pub pushed: bool,
+    /// Whether the target had all of it before.
+    pub up_to_date: bool,
+}
+
+/// The base of an image.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredBase {
+    /// Where it is, pinned.
+    pub reference: String,
+    /// The digest of its manifest.
+    pub digest: String,
+    /// Its version of Windows.
+    pub os_version: String,
+    /// Whether that is the host's: exact or nearest.
+    #[serde(rename = "match")]
+    pub matched: &'static str,
+}
+
+/// One layer of an image.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredLayer {
+    /// The digest of the blob.
+    pub digest: String,
+    /// The digest of the uncompressed tar.
+    pub diff_id: String,
+    /// The blob's size in bytes.
+    pub size: u64,
+    /// The blob's type.
+    pub media_type: String,
+    /// base or recipe.
+    pub from: &'static str,
+}
+
+/// The index over several images.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredIndex {
+    /// Where it is.
+    pub reference: String,
+    /// Its digest.
+    pub digest: String,
+}
+
+/// Makes images from their plans, all at once, and brings them to one destination.
+pub struct Delivery<'a> {
+    /// The client for all registries.
+    pub registry: &'a Registry,
+    /// How images are put together.
+    pub options: AssembleOptions,
+    /// Who is told.
+    pub progress: Arc<dyn Progress>,
+}
+
+impl Delivery<'_> {
+    /// Builds and delivers.
+    pub async fn deliver(
+        &self,
+        images: &[PlannedImage],
+        destination: &Destination,
+        naming: &Naming,
+    ) -> Result<Delivered, DeliveryError> {
+        let several = images.len() > 1;
+        check_tags(images, naming)?;
+        let copier = Copier::new(self.registry.clone(), Arc::clone(&self.progress), TRANSFERS);
+        let first = images.first().map_or_else(
+            || naming.index_tag().to_owned(),
+            |image| naming.tag_of(image, several),
+        );
+        let sink = Sink::create(&destination.location(naming, &first)?, self.registry).await?;
+        let work = images
+            .iter()
+            .map(|image| self.deliver_one(image, destination, naming, several, &sink, &copier));
+        let done = try_join_all(work).await?;
+        let index = if several {
+            Some(
+                self.deliver_index(&done, destination, naming, &sink)
+                    .await?,
+            )
+        } else {
+            None
+        };
+        sink.finish().await?;
+        Ok(Delivered {
+            images: done.into_iter().map(|(image, _)| image).collect(),
+            index,
+        })
+    }
+
+    async fn deliver_one(
+        &self,
+        image: &PlannedImage,
+        destination: &Destination,
+        naming: &Naming,
+        several: bool,
+        sink: &Sink,
+        copier: &Copier,
+    ) -> Result<(DeliveredImage, Descriptor), DeliveryError> {
+        let tag = naming.tag_of(image, several);
+        let location = destination.location(naming, &tag)?;
+        let failed = |source| DeliveryError::Image {
+            image: location.to_string(),
+            source: Box::new(source),
+        };
+        let assembled = self.assemble(image).await?.map_err(failed)?;
+        let source = Source::Registry(self.registry.repository(&image.base.reference));
+        let published = publish(
+            &assembled,
+            &source,
+            sink,
+            location.tag(),
+            copier,
+            self.progress.as_ref(),
+        )
+        .await
+        .map_err(failed)?;
+        let delivered = DeliveredImage {
+            reference: location.to_string(),
+            digest: assembled.image.digest().to_string(),
+            engine: "direct",
+            host_build: image.plan.host_build.to_string(),
+            os_version: image.base.os_version.os_version(),
+            base: base_of(image),
+            layers: layers_of(&assembled),
+            pushed: matches!(destination, Destination::Registry(_)),
+            up_to_date: published.up_to_date,
+        };
+        Ok((delivered, assembled.image.index_entry()))
+    }
+
+    /// Compression and hashing would keep the network waiting, so they get a thread of their own.
+    async fn assemble(
+        &self,
+        image: &PlannedImage,
+    ) -> Result<Result<Assembled, DirectError>, DeliveryError> {
+        let plan = image.plan.clone();
+        let base = image.base.image.clone();
+        let options = self.options.clone();
+        let progress = Arc::clone(&self.progress);
+        let name = plan.name.clone();
+        tokio::task::spawn_blocking(move || assemble(&plan, &base, &options, progress.as_ref()))
+            .await
+            .map_err(|_| DeliveryError::Lost(name))
+    }
+
+    async fn deliver_index(
+        &self,
+        images: &[(DeliveredImage, Descriptor)],
+        destination: &Destination,
+        naming: &Naming,
+        sink: &Sink,
+    ) -> Result<DeliveredIndex, DeliveryError> {
+        let location = destination.location(naming, naming.index_tag())?;
+        let mut entries: Vec<Descriptor> = images.iter().map(|(_, entry)| entry.clone()).collect();
+        entries.sort_by_key(|entry| version_of(entry));
+        entries.dedup_by(|a, b| a.digest == b.digest);
+        let flavour = entries
+            .first()
+            .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
+        let index = Document::Index(Sealed::new(Index::new(flavour, entries))?);
+        if !sink.publishes(&index, location.tag()).await? {
+            sink.publish(&index, location.tag()).await?;
+        }
+        Ok(DeliveredIndex {
+            reference: location.to_string(),
+            digest: index.digest().to_string(),
+        })
+    }
+}
+
+/// The order of an index: by build and revision, not by text.
+fn version_of(entry: &Descriptor) -> Option<crate::windows::version::WindowsVersion> {
+    entry.platform.as_ref()?.os_version.as_ref()?.parse().ok()
+}
+
+/// One tag cannot mean two different images.
+fn check_tags(images: &[PlannedImage], naming: &Naming) -> Result<(), DeliveryError> {
+    for (index, image) in images.iter().enumerate() {
+        for earlier in &images[..index] {
+            let mut same = image.plan.clone();
+            same.host_build = earlier.plan.host_build;
+            if same.base == earlier.plan.base && same != earlier.plan {
+                return Err(DeliveryError::SameTag {
+                    first: earlier.plan.host_build.to_string(),
+                    second: image.plan.host_build.to_string(),
+                    base: same.base.name,
+                    tag: naming.tag_of(image, true),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Naming {
+    /// The tag of the index over several images.
+    pub fn index_tag(&self) -> &str {
+        self.tag.as_deref().unwrap_or("latest")
+    }
+
+    /// One image gets the tag that was asked for, several get it with their version behind it; an
+    /// image without any is known by its version.
+    pub fn tag_of(&self, image: &PlannedImage, several: bool) -> String {
+        let version = image.base.os_version.os_version();
+        match (&self.tag, several) {
+            (Some(tag), false) => tag.clone(),
+            (Some(tag), true) => format!("{tag}-{version}"),
+            (None, _) => version,
+        }
+    }
+}
+
+impl Destination {
+    /// Where an image of that tag goes.
+    pub fn location(&self, naming: &Naming, tag: &str) -> Result<Location, ReferenceError> {
+        Ok(match self {
+            Self::Registry(registry) => Location::Registry(reference(registry, &naming.name, tag)?),
+            Self::Layout(dir) => Location::Layout {
+                dir: dir.clone(),
+                tag: Some(tag.to_owned()),
+            },
+            Self::Archive(file) => Location::Archive {
+                file: file.clone(),
+                name: Some(format!("{}:{tag}", naming.name)),
+            },
+        })
+    }
+}
+
+fn reference(registry: &str, name: &str, tag: &str) -> Result<Reference, ReferenceError> {
+    parse_reference(&format!("{}/{name}:{tag}", registry.trim_end_matches('/')))
+}
+
+fn base_of(image: &PlannedImage) -> DeliveredBase {
+    let base = &image.base;
+    DeliveredBase {
+        reference: base.reference.to_string(),
+        digest: base.digest().to_string(),
+        os_version: base.os_version.os_version(),
+        matched: match base.matched {
+            Match::Exact => "exact",
+            Match::Nearest => "nearest",
+        },
+    }
+}
+
+fn layers_of(assembled: &Assembled) -> Vec<DeliveredLayer> {
+    let blobs = assembled.image.manifest().layers.iter();
+    let diff_ids = &assembled.image.config().rootfs.diff_ids;
+    blobs
+        .zip(diff_ids)
+        .enumerate()
+        .map(|(index, (blob, diff_id))| DeliveredLayer {
+            digest: blob.digest.to_string(),
+            diff_id: diff_id.to_string(),
+            size: blob.size,
+            media_type: blob.media_type.clone(),
+            from: if index < assembled.base_layers {
+                "base"
+            } else {
+                "recipe"
+            },
+        })
+        .collect()
+}
