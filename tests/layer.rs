@@ -47,8 +47,12 @@ fn rich_layer() -> Layer {
     layer.file(path("app/größe 日本語.txt"), "ü".as_bytes());
     layer.file(path(&long_path()), b"deep".as_slice());
     layer.file(path("data/noise.bin"), noise(5 << 20));
-    layer.symlink(path("app/settings.json"), "config.json", LinkTo::File);
-    layer.symlink(path("app/files"), "../data", LinkTo::Directory);
+    layer
+        .symlink(path("app/settings.json"), "config.json", LinkTo::File)
+        .unwrap();
+    layer
+        .symlink(path("app/files"), "../data", LinkTo::Directory)
+        .unwrap();
     layer.delete(path("Windows/old.dll"));
     layer
 }

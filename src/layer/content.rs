@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use super::error::LayerError;
-use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
+use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 
 /// The content of a layer. The order in which entries are added does not matter: the written layer
 /// is sorted, and parent directories that nobody added appear in it by themselves.
@@ -77,10 +77,17 @@ impl Layer {
     }
 
     /// Adds a symbolic link. A relative `target` uses `/` and counts from the link's directory; an
-    /// absolute one starts with a drive letter.
-    pub fn symlink(&mut self, path: LayerPath, target: impl Into<String>, to: LinkTo) {
+    /// absolute one starts with a drive, `C:/`.
+    pub fn symlink(
+        &mut self,
+        path: LayerPath,
+        target: impl Into<String>,
+        to: LinkTo,
+    ) -> Result<(), PathError> {
         let target = target.into();
+        check_target(&target)?;
         self.add(path, Content::Symlink { target, to });
+        Ok(())
     }
 
     /// Hides a file or directory of the layers below.

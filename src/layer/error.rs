@@ -1,3 +1,5 @@
+//! What can go wrong when a layer is made.
+
 use std::io;
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use super::content::{Layer, LinkTo};
 use super::error::LayerError;
@@ -57,7 +57,7 @@ impl Walk<'_> {
                 self.layer.file(in_layer, path);
             } else if kind.is_symlink() {
                 let (target, to) = self.link(&path, inside)?;
-                self.layer.symlink(in_layer, target, to);
+                self.layer.symlink(in_layer, target, to)?;
             } else {
                 return Err(LayerError::NotAFile { path });
             }
@@ -82,22 +82,25 @@ impl Walk<'_> {
     /// The target of a link in the folder `inside`, with what it points to.
     fn link(&self, path: &Path, inside: &str) -> Result<(String, LinkTo), LayerError> {
         let target = fs::read_link(path).map_err(|source| unreadable(path, source))?;
-        let Some(target) = target.to_str() else {
-            return Err(LayerError::NotUnicode {
-                path: path.to_owned(),
-            });
-        };
         let refused = |problem| LayerError::Link {
             path: path.to_owned(),
-            target: target.to_owned(),
+            target: target.display().to_string(),
             problem,
         };
-        if Path::new(target).is_absolute() {
-            return Err(refused(
-                "only a relative target means the same in the image",
-            ));
+        let mut names = Vec::new();
+        for component in target.components() {
+            names.push(match component {
+                Component::CurDir => continue,
+                Component::ParentDir => "..",
+                Component::Normal(name) => name.to_str().ok_or_else(|| LayerError::NotUnicode {
+                    path: path.to_owned(),
+                })?,
+                Component::RootDir | Component::Prefix(_) => {
+                    return Err(refused("only a relative target is the same in the image"));
+                }
+            });
         }
-        let meant = resolve(inside, target).ok_or_else(|| refused("that is outside the folder"))?;
+        let meant = resolve(inside, &names).ok_or_else(|| refused("that is outside the folder"))?;
         let pointed_to = fs::metadata(self.on_disk(&meant))
             .map_err(|_| refused("there is nothing that could be read"))?;
         let to = if pointed_to.is_dir() {
@@ -105,7 +108,12 @@ impl Walk<'_> {
         } else {
             LinkTo::File
         };
-        Ok((target.to_owned(), to))
+        let target = if names.is_empty() {
+            ".".to_owned()
+        } else {
+            names.join("/")
+        };
+        Ok((target, to))
     }
 }
 
@@ -118,15 +126,13 @@ fn join(folder: &str, name: &str) -> String {
 
 /// What a relative target means for a link in `folder`, as Windows sees it: name by name, without
 /// looking at what is there. Nothing where it leads out.
-fn resolve(folder: &str, target: &str) -> Option<String> {
+fn resolve(folder: &str, target: &[&str]) -> Option<String> {
     let mut names: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
-    for name in target.split('/') {
-        match name {
-            "" | "." => {}
-            ".." => {
-                names.pop()?;
-            }
-            name => names.push(name),
+    for name in target {
+        if *name == ".." {
+            names.pop()?;
+        } else {
+            names.push(name);
         }
     }
     Some(names.join("/"))
@@ -208,7 +214,7 @@ mod tests {
             [
                 "Files/bin/lib ../lib Directory",
                 "Files/bin/up .. Directory",
-                "Files/bin/x.dll ../lib/./x.dll File"
+                "Files/bin/x.dll ../lib/x.dll File"
             ]
         );
     }

@@ -35,20 +35,20 @@ impl<'a> Form<'a> {
                 kind: EntryType::Directory,
                 mode: 0o040_755,
                 attributes: ATTRIBUTE_DIRECTORY,
-                descriptor: descriptor::DIRECTORY,
+                descriptor: &descriptor::DIRECTORY,
                 target: None,
             },
             Content::File(_) | Content::Deletion => Self {
                 kind: EntryType::Regular,
                 mode: 0o100_644,
                 attributes: ATTRIBUTE_ARCHIVE,
-                descriptor: descriptor::FILE,
+                descriptor: &descriptor::FILE,
                 target: None,
             },
             Content::Symlink { target, to } => {
                 let (attributes, descriptor) = match to {
-                    LinkTo::File => (ATTRIBUTE_ARCHIVE, descriptor::FILE),
-                    LinkTo::Directory => (ATTRIBUTE_DIRECTORY, descriptor::DIRECTORY),
+                    LinkTo::File => (ATTRIBUTE_ARCHIVE, &descriptor::FILE),
+                    LinkTo::Directory => (ATTRIBUTE_DIRECTORY, &descriptor::DIRECTORY),
                 };
                 Self {
                     kind: EntryType::Symlink,

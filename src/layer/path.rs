@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::windows::path::{ImagePath, name_problem};
+
 /// The prefix that makes a tar entry the deletion of what it names.
 pub(super) const WHITEOUT_PREFIX: &str = ".wh.";
-
-/// NTFS counts a name in UTF-16 code units.
-const LONGEST_NAME: usize = 255;
 
 /// A path below a layer's `Files` (or `Hives`) directory: names joined by `/`, each one that
 /// Windows accepts for a file.
@@ -16,10 +15,11 @@ pub struct LayerPath(String);
 
 /// A path that cannot be in a layer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("layer path {path:?}: {problem}")]
+#[error("{name:?} in layer path {path:?} is no name that a layer can hold: {problem}")]
 pub struct PathError {
     path: String,
-    problem: String,
+    name: String,
+    problem: &'static str,
 }
 
 impl LayerPath {
@@ -38,13 +38,19 @@ impl FromStr for LayerPath {
     type Err = PathError;
 
     fn from_str(path: &str) -> Result<Self, PathError> {
-        match path.split('/').find_map(problem_of_name) {
-            Some(problem) => Err(PathError {
-                path: path.to_owned(),
-                problem,
-            }),
-            None => Ok(Self(path.to_owned())),
+        for name in path.split('/') {
+            check(name, path)?;
         }
+        Ok(Self(path.to_owned()))
+    }
+}
+
+impl TryFrom<&ImagePath> for LayerPath {
+    type Error = PathError;
+
+    /// The root of the drive is no entry of a layer, and so an error.
+    fn try_from(path: &ImagePath) -> Result<Self, PathError> {
+        path.components().join("/").parse()
     }
 }
 
@@ -54,32 +60,37 @@ impl fmt::Display for LayerPath {
     }
 }
 
-fn problem_of_name(name: &str) -> Option<String> {
-    if name.is_empty() {
-        return Some("a name is empty".to_owned());
+fn check(name: &str, path: &str) -> Result<(), PathError> {
+    let problem = if name.starts_with(WHITEOUT_PREFIX) {
+        Some("it would mean a deletion")
+    } else {
+        name_problem(name)
+    };
+    match problem {
+        None => Ok(()),
+        Some(problem) => Err(PathError {
+            path: path.to_owned(),
+            name: name.to_owned(),
+            problem,
+        }),
     }
-    if name == "." || name == ".." {
-        return Some(format!("{name:?} is not a name"));
-    }
-    if name.starts_with(WHITEOUT_PREFIX) {
-        return Some(format!("{name:?} would mean a deletion"));
-    }
-    if let Some(forbidden) = name.chars().find(|c| is_forbidden(*c)) {
-        return Some(format!("Windows does not take {forbidden:?} in {name:?}"));
-    }
-    if name.ends_with(['.', ' ']) {
-        return Some(format!(
-            "Windows drops the dot or space at the end of {name:?}"
-        ));
-    }
-    if name.encode_utf16().count() > LONGEST_NAME {
-        return Some(format!("a name is longer than {LONGEST_NAME} characters"));
-    }
-    None
 }
 
-fn is_forbidden(c: char) -> bool {
-    c < ' ' || matches!(c, '<' | '>' | ':' | '"' | '\\' | '|' | '?' | '*')
+/// Checks what a symbolic link points to: names that Windows takes, after a drive or on a relative
+/// way that may lead up.
+pub(super) fn check_target(target: &str) -> Result<(), PathError> {
+    let inside = match target.split_once(":/") {
+        Some((drive, inside)) if is_drive(drive) => inside,
+        _ => target,
+    };
+    let names = inside.split('/');
+    names
+        .filter(|name| !matches!(*name, "." | ".."))
+        .try_for_each(|name| check(name, target))
+}
+
+fn is_drive(text: &str) -> bool {
+    text.len() == 1 && text.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
 /// What two paths have in common when Windows takes them for the same one; keys order parents
@@ -143,7 +154,7 @@ mod tests {
         let error = "a/b\nc".parse::<LayerPath>().unwrap_err().to_string();
         assert_eq!(
             error,
-            r#"layer path "a/b\nc": Windows does not take '\n' in "b\nc""#
+            r#""b\nc" in layer path "a/b\nc" is no name that a layer can hold: it has a control character"#
         );
     }
 
@@ -151,6 +162,26 @@ mod tests {
     fn a_length_is_counted_as_windows_counts_it() {
         assert!("ü".repeat(255).parse::<LayerPath>().is_ok());
         assert!("😀".repeat(128).parse::<LayerPath>().is_err());
+    }
+
+    #[test]
+    fn a_path_in_an_image_is_one_in_a_layer_except_for_the_root() {
+        let path = |text: &str| LayerPath::try_from(&text.parse::<ImagePath>().unwrap());
+        assert_eq!(path(r"C:\app\x.exe").unwrap().as_str(), "app/x.exe");
+        assert!(path(r"C:\").is_err());
+        assert!(path(r"C:\.wh.x").is_err());
+    }
+
+    #[test]
+    fn a_link_points_along_names_up_or_to_a_drive() {
+        for target in ["x", "../x/y", "..", ".", "C:/app/x"] {
+            assert_eq!(check_target(target), Ok(()));
+        }
+        for target in [
+            "", "/x", "x/", "a\\b", "a\0", "CC:/x", "C:x", "a/C:/b", ".wh.x",
+        ] {
+            assert!(check_target(target).is_err(), "{target:?} was taken");
+        }
     }
 
     #[test]

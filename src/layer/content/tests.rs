@@ -122,7 +122,7 @@ fn nothing_lies_below_a_file_a_link_or_a_deletion() {
     let expected = ("a".to_owned(), "A/b/c".to_owned());
     assert_eq!(below(&layer(&["a", "A/b/c", "a.txt"])), expected);
     let mut linked = layer(&["A/b/c"]);
-    linked.symlink(path("a"), "b", LinkTo::Directory);
+    linked.symlink(path("a"), "b", LinkTo::Directory).unwrap();
     assert_eq!(below(&linked), expected);
     let mut deleted = layer(&["A/b/c"]);
     deleted.delete(path("a"));

@@ -25,7 +25,9 @@ fn sample() -> Layer {
     let long = format!("{}/ünï {}", "d".repeat(200), "x".repeat(200));
     layer.file(long.parse().unwrap(), b"deep".as_slice());
     layer.file("app/Shim.exe".parse().unwrap(), vec![b'M'; 3000]);
-    layer.symlink("app/link".parse().unwrap(), "é".repeat(90), LinkTo::File);
+    layer
+        .symlink("app/link".parse().unwrap(), "é".repeat(90), LinkTo::File)
+        .unwrap();
     layer.delete("Windows/old".parse().unwrap());
     layer
 }
@@ -263,7 +265,7 @@ proptest! {
         }
         if mend_checksums && compression.is_none() {
             for block in bytes.chunks_exact_mut(BLOCK) {
-                let sum = checksum(block.as_ref().try_into().unwrap());
+                let sum = checksum((&*block).try_into().unwrap());
                 block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
             }
         }
