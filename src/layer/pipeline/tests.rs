@@ -69,6 +69,32 @@ fn digests_and_sizes_are_those_of_the_bytes() {
     }
 }
 
+/// Notes which thread writes to it.
+struct Witness(Option<thread::ThreadId>);
+
+impl Write for Witness {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        self.0 = Some(thread::current().id());
+        Ok(buffer.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn only_a_layer_of_several_blocks_starts_threads() {
+    let writer_of = |size| {
+        let mut sink = Witness(None);
+        let options = options(Compression::Gzip, 2);
+        layer(size).write(&mut sink, &options).unwrap();
+        sink.0.unwrap()
+    };
+    assert_eq!(writer_of(500_000), thread::current().id());
+    assert_ne!(writer_of(2 << 20), thread::current().id());
+}
+
 #[test]
 fn a_stream_of_exactly_one_block_and_one_of_a_little_more_are_whole() {
     // 512 bytes of headers for each directory's two and the file's two, and the end mark.
