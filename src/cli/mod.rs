@@ -6,6 +6,7 @@ mod build;
 mod check_compat;
 mod completions;
 mod config;
+mod demo;
 mod failure;
 mod hosts;
 mod images;
@@ -58,6 +59,7 @@ enum Command {
     Build(build::Build),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
+    Demo(demo::Demo),
     Images(images::Images),
 }
 
@@ -68,6 +70,7 @@ impl Command {
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
+            Self::Demo(command) => command.run(session),
             Self::Images(command) => command.run(),
         }
     }
