@@ -173,6 +173,15 @@ pub struct Delivery<'a> {
     pub progress: Arc<dyn Progress>,
 }
 
+/// The way of all images of one delivery.
+struct Route<'a> {
+    destination: &'a Destination,
+    naming: &'a Naming,
+    several: bool,
+    sink: &'a Sink,
+    copier: &'a Copier,
+}
+
 impl Delivery<'_> {
     /// Builds and delivers.
     pub async fn deliver(
@@ -183,15 +192,24 @@ impl Delivery<'_> {
     ) -> Result<Delivered, DeliveryError> {
         let several = images.len() > 1;
         check_tags(images, naming)?;
+        // Everything that can fail without the destination comes first: it is not even touched then.
+        let assembled = try_join_all(images.iter().map(|image| self.assemble(image))).await?;
         let copier = Copier::new(self.registry.clone(), Arc::clone(&self.progress), TRANSFERS);
         let first = images.first().map_or_else(
             || naming.index_tag().to_owned(),
             |image| naming.tag_of(image, several),
         );
-        let sink = Sink::create(&destination.location(naming, &first)?, self.registry).await?;
+        let route = Route {
+            destination,
+            naming,
+            several,
+            sink: &Sink::create(&destination.location(naming, &first)?, self.registry).await?,
+            copier: &copier,
+        };
         let work = images
             .iter()
-            .map(|image| self.deliver_one(image, destination, naming, several, &sink, &copier));
+            .zip(&assembled)
+            .map(|(image, assembled)| self.deliver_one(image, assembled, &route));
         let done = try_join_all(work).await?;
         let index = if several {
             Some(
@@ -201,7 +219,7 @@ impl Delivery<'_> {
         } else {
             None
         };
-        sink.finish().await?;
+        route.sink.finish().await?;
         Ok(Delivered {
             images: done.into_iter().map(|(image, _)| image).collect(),
             index,
@@ -211,30 +229,25 @@ impl Delivery<'_> {
     async fn deliver_one(
         &self,
         image: &PlannedImage,
-        destination: &Destination,
-        naming: &Naming,
-        several: bool,
-        sink: &Sink,
-        copier: &Copier,
+        assembled: &Assembled,
+        route: &Route<'_>,
     ) -> Result<(DeliveredImage, Descriptor), DeliveryError> {
-        let tag = naming.tag_of(image, several);
-        let location = destination.location(naming, &tag)?;
-        let failed = |source| DeliveryError::Image {
-            image: location.to_string(),
-            source: Box::new(source),
-        };
-        let assembled = self.assemble(image).await?.map_err(failed)?;
+        let tag = route.naming.tag_of(image, route.several);
+        let location = route.destination.location(route.naming, &tag)?;
         let source = Source::Registry(self.registry.repository(&image.base.reference));
         let published = publish(
-            &assembled,
+            assembled,
             &source,
-            sink,
+            route.sink,
             location.tag(),
-            copier,
+            route.copier,
             self.progress.as_ref(),
         )
         .await
-        .map_err(failed)?;
+        .map_err(|source| DeliveryError::Image {
+            image: location.to_string(),
+            source: Box::new(source),
+        })?;
         let delivered = DeliveredImage {
             reference: location.to_string(),
             digest: assembled.image.digest().to_string(),
@@ -242,36 +255,37 @@ impl Delivery<'_> {
             host_build: image.plan.host_build.to_string(),
             os_version: image.base.os_version.os_version(),
             base: base_of(image),
-            layers: layers_of(&assembled),
-            pushed: matches!(destination, Destination::Registry(_)),
+            layers: layers_of(assembled),
+            pushed: matches!(route.destination, Destination::Registry(_)),
             up_to_date: published.up_to_date,
         };
         Ok((delivered, assembled.image.index_entry()))
     }
 
     /// Compression and hashing would keep the network waiting, so they get a thread of their own.
-    async fn assemble(
-        &self,
-        image: &PlannedImage,
-    ) -> Result<Result<Assembled, DirectError>, DeliveryError> {
+    async fn assemble(&self, image: &PlannedImage) -> Result<Assembled, DeliveryError> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
         let options = self.options.clone();
         let progress = Arc::clone(&self.progress);
-        let name = plan.name.clone();
+        let name = format!("{} for {}", plan.name, plan.host_build);
         tokio::task::spawn_blocking(move || assemble(&plan, &base, &options, progress.as_ref()))
             .await
-            .map_err(|_| DeliveryError::Lost(name))
+            .map_err(|_| DeliveryError::Lost(name.clone()))?
+            .map_err(|source| DeliveryError::Image {
+                image: name,
+                source: Box::new(source),
+            })
     }
 
     async fn deliver_index(
         &self,
         images: &[(DeliveredImage, Descriptor)],
-        destination: &Destination,
-        naming: &Naming,
-        sink: &Sink,
+        route: &Route<'_>,
     ) -> Result<DeliveredIndex, DeliveryError> {
-        let location = destination.location(naming, naming.index_tag())?;
+        let location = route
+            .destination
+            .location(route.naming, route.naming.index_tag())?;
         let mut entries: Vec<Descriptor> = images.iter().map(|(_, entry)| entry.clone()).collect();
         entries.sort_by_key(|entry| version_of(entry));
         entries.dedup_by(|a, b| a.digest == b.digest);
@@ -279,8 +293,8 @@ impl Delivery<'_> {
             .first()
             .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
         let index = Document::Index(Sealed::new(Index::new(flavour, entries))?);
-        if !sink.publishes(&index, location.tag()).await? {
-            sink.publish(&index, location.tag()).await?;
+        if !route.sink.publishes(&index, location.tag()).await? {
+            route.sink.publish(&index, location.tag()).await?;
         }
         Ok(DeliveredIndex {
             reference: location.to_string(),

@@ -1,0 +1,644 @@
+//! `wincimg build`, driven as a user would: against the registry of the demonstration, which counts
+//! what it is asked, and against real components.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use support::component;
+use support::docker_registry::{DockerRegistry, Setup};
+use wincimg::demo::{DemoRegistry, add_base_images};
+use wincimg::windows::version::WindowsVersion;
+
+const HOSTS: [WindowsVersion; 2] = [
+    WindowsVersion::new(17763, 973),
+    WindowsVersion::new(20348, 2402),
+];
+
+/// A registry with base images, and a folder to work in.
+struct Site {
+    registry: DemoRegistry,
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let registry = DemoRegistry::start().unwrap();
+        registry
+            .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &HOSTS))
+            .unwrap();
+        Self {
+            registry,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn host(&self) -> String {
+        self.registry.host()
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) -> std::path::PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// `wincimg build IMAGE` with the registries of this site.
+    fn build(&self, image: &str) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::from(self.command(&["build", image]));
+        command
+            .args(["--base-registry", &format!("{}/mcr", self.host())])
+            .timeout(Duration::from_secs(60));
+        command
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .args(arguments)
+            .args(["--insecure-registry", &self.host()])
+            .env_remove("SOURCE_DATE_EPOCH")
+            .env("DOCKER_CONFIG", self.folder.path());
+        command
+    }
+
+    /// Forgets nothing, but says what was asked since `from`.
+    fn requests_since(&self, from: usize) -> Vec<String> {
+        self.registry
+            .with(|stored| stored.requests()[from..].to_vec())
+    }
+
+    fn requests(&self) -> usize {
+        self.registry.with(|stored| stored.requests().len())
+    }
+}
+
+fn json_of(command: &mut assert_cmd::Command) -> Value {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_demonstration_runs_offline_in_no_time() {
+    let started = Instant::now();
+    assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(std::env::temp_dir())
+        .arg("demo")
+        .assert()
+        .code(0)
+        .stderr("")
+        .stdout(
+            contains("$ wincimg build pause")
+                .and(contains("up to date, nothing was sent"))
+                .and(contains("too-old-for-host"))
+                .and(contains("without Windows, Docker or the internet")),
+        );
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
+    let site = Site::new();
+    let built = json_of(site.build("pause").args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]));
+    let image = &built["images"][0];
+    assert_eq!(
+        image["reference"],
+        format!("{}/pause:10.0.17763.973", site.host())
+    );
+    assert_eq!(image["engine"], "direct");
+    assert_eq!(image["host_build"], "17763.973");
+    assert_eq!(image["os_version"], "10.0.17763.973");
+    assert_eq!(image["base"]["match"], "exact");
+    assert_eq!(image["base"]["os_version"], "10.0.17763.973");
+    assert_eq!(image["pushed"], true);
+    assert_eq!(built["index"], Value::Null);
+    let layers = image["layers"].as_array().unwrap();
+    let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
+    assert_eq!(from, ["base", "recipe"]);
+    assert!(layers[1]["size"].as_u64().unwrap() < 4096);
+}
+
+#[test]
+fn several_hosts_become_several_images_and_an_index() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+    command.args(["--registry", &site.host(), "--push", "--tag", "1.0"]);
+    let built = json_of(&mut command);
+    let references: Vec<_> = built["images"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| image["reference"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        references,
+        [
+            format!("{}/pause:1.0-10.0.17763.973", site.host()),
+            format!("{}/pause:1.0-10.0.20348.2402", site.host()),
+        ]
+    );
+    assert_eq!(
+        built["index"]["reference"],
+        format!("{}/pause:1.0", site.host())
+    );
+}
+
+#[test]
+fn a_second_run_sends_nothing_and_gives_the_same_digests() {
+    let site = Site::new();
+    let run = || {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+        command.args(["--registry", &site.host(), "--push"]);
+        json_of(&mut command)
+    };
+    let first = run();
+    let before = site.requests();
+    let second = run();
+    assert_eq!(first["images"][0]["digest"], second["images"][0]["digest"]);
+    assert_eq!(first["index"], second["index"]);
+    let sent: Vec<String> = site
+        .requests_since(before)
+        .into_iter()
+        .filter(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "))
+        .collect();
+    assert!(sent.is_empty(), "{sent:?}");
+}
+
+#[test]
+fn nothing_of_the_base_is_downloaded_when_the_registry_has_it() {
+    let site = Site::new();
+    let built = json_of(site.build("pause").args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]));
+    let base_layer = built["images"][0]["layers"][0]["digest"].as_str().unwrap();
+    let downloads: Vec<String> = site
+        .requests_since(0)
+        .into_iter()
+        .filter(|request| request.starts_with("GET ") && request.contains(base_layer))
+        .collect();
+    assert!(downloads.is_empty(), "{downloads:?}");
+}
+
+#[test]
+fn the_time_comes_from_the_base_or_from_source_date_epoch() {
+    let site = Site::new();
+    let config_of = |epoch: Option<&str>, dir: &str| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "17763.973", "--output", dir]);
+        if let Some(epoch) = epoch {
+            command.env("SOURCE_DATE_EPOCH", epoch);
+        }
+        json_of(&mut command);
+        config_in(&site.path(dir.trim_start_matches("oci:")))
+    };
+    assert_eq!(config_of(None, "oci:a")["created"], "2020-01-14T00:00:00Z");
+    assert_eq!(
+        config_of(Some("1600000000"), "oci:b")["created"],
+        "2020-09-13T12:26:40Z"
+    );
+    site.build("pause")
+        .args(["--host-build", "17763.973"])
+        .env("SOURCE_DATE_EPOCH", "yesterday")
+        .assert()
+        .code(2)
+        .stderr(contains("hint: "));
+}
+
+/// The configuration of the only image in an OCI layout.
+fn config_in(layout: &Path) -> Value {
+    let read = |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let blob = |descriptor: &Value| {
+        let digest = descriptor["digest"].as_str().unwrap().replace(':', "/");
+        read(&layout.join("blobs").join(digest))
+    };
+    let index = read(&layout.join("index.json"));
+    blob(&blob(&index["manifests"][0])["config"])
+}
+
+#[test]
+fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
+    let site = Site::new();
+    site.write("files/a.txt", "a");
+    let recipe = site.write(
+        "recipe.toml",
+        r#"
+        name = "web"
+        base = "nanoserver"
+        entrypoint = ['C:\app\web.exe', "--port", "${port}"]
+        user = "ContainerAdministrator"
+        working_dir = 'C:\app'
+        ports = ["${port}"]
+        env = { PORT = "${port}" }
+        labels = { "team" = "shop" }
+        [variables.port]
+        type = "integer"
+        default = 8080
+        [[files]]
+        from = "files"
+        to = 'C:\app'
+        "#,
+    );
+    let mut command = site.build(recipe.to_str().unwrap());
+    command.args(["--host-build", "17763.973", "--set", "port=81"]);
+    json_of(command.args(["--tag", "1"]));
+    let config = config_in(&site.path("web-1"));
+    assert_eq!(config["os"], "windows");
+    assert_eq!(config["os.version"], "10.0.17763.973");
+    let container = &config["config"];
+    assert_eq!(
+        container["Entrypoint"],
+        serde_json::json!(["C:\\app\\web.exe", "--port", "81"])
+    );
+    assert_eq!(
+        container["Cmd"],
+        Value::Null,
+        "it was for the base's program"
+    );
+    assert_eq!(container["User"], "ContainerAdministrator");
+    assert_eq!(container["ExposedPorts"], serde_json::json!({"81/tcp": {}}));
+    assert_eq!(container["Env"], serde_json::json!(["PORT=81"]));
+    assert_eq!(container["Labels"]["team"], "shop");
+    let history = config["history"].as_array().unwrap();
+    assert_eq!(history.len(), 2);
+    assert_eq!(history[1]["created_by"], "wincimg build web");
+    assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_recipe_that_changes_no_file_adds_no_layer() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"plain\"\nbase = \"nanoserver\"\ncmd = [\"cmd\"]\n",
+    );
+    let built = json_of(site.build(".").args(["--host-build", "17763.973"]));
+    assert_eq!(built["images"][0]["layers"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_dry_run_prints_the_plan_and_builds_nothing() {
+    let site = Site::new();
+    site.build("pause")
+        .args(["--host-build", "17763.973", "--dry-run"])
+        .assert()
+        .code(0)
+        .stdout(contains("WaitToKillServiceTimeout").and(contains("base.digest=sha256:")));
+    assert_eq!(fs::read_dir(site.folder.path()).unwrap().count(), 0);
+    let plans = json_of(
+        site.build("pause")
+            .args(["--host-build", "17763.973", "--dry-run"]),
+    );
+    assert_eq!(plans["plans"][0]["shutdown_timeout"], 30);
+}
+
+#[test]
+fn what_cannot_be_built_is_said_with_the_way_out() {
+    let site = Site::new();
+    site.write(
+        "windows/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[run]]\ncommand = [\"cmd\", \"/c\", \"dir\"]\n",
+    );
+    site.write(
+        "wants/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\nuser = \"${who}\"\n[variables.who]\n",
+    );
+    site.write(
+        "wrong/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\nentry = 1\n",
+    );
+    for (image, code, said) in [
+        ("puase", 2, "did you mean \"pause\"?"),
+        ("./nothing", 3, "cannot read the recipe ./nothing"),
+        ("windows", 2, "step 1 of 1 is `cmd /c dir`"),
+        ("wants", 2, "add --set who=VALUE"),
+        ("wrong", 2, "wrong/recipe.toml:3:1: unknown field `entry`"),
+    ] {
+        site.build(image)
+            .args(["--host-build", "17763.973"])
+            .assert()
+            .code(code)
+            .stdout("")
+            .stderr(contains(said));
+    }
+    site.build("pause")
+        .assert()
+        .code(2)
+        .stderr(contains("no host is named"));
+    site.build("pause")
+        .args(["--host-build", "14393.1"])
+        .assert()
+        .code(1)
+        .stderr(contains("no image of"));
+    site.build("pause")
+        .args(["--host-build", "17763.973", "--output", "somewhere/else:1"])
+        .assert()
+        .code(2)
+        .stderr(contains("oci:DIR"));
+    assert!(!site.path("w-10.0.17763.973").exists());
+}
+
+#[test]
+fn a_registry_that_is_down_or_not_trusted_is_named_with_the_way_out() {
+    let site = Site::new();
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(site.folder.path())
+        .args(["build", "pause", "--host-build", "17763.973"])
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .output()
+        .map(|output| {
+            assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+            let hint = format!("--insecure-registry {}", site.host());
+            assert!(stderr(&output).contains(&hint), "{}", stderr(&output));
+        })
+        .unwrap();
+}
+
+#[test]
+fn a_file_that_vanishes_is_named_and_nothing_is_left() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"gone\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"link\"\nto = 'C:\\link'\n",
+    );
+    std::os::unix::fs::symlink("nowhere", site.path("link")).unwrap();
+    site.build(".")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(2)
+        .stderr(contains("recipe.toml:4:8: cannot read"));
+    assert!(!site.path("gone-10.0.17763.973").exists());
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_named() {
+    let site = Site::new();
+    site.write("file", "not a folder");
+    site.build("pause")
+        .args(["--host-build", "17763.973", "--output", "oci:file/x"])
+        .assert()
+        .code(3)
+        .stderr(contains("file/x"));
+}
+
+/// A folder with enough in it that a build takes its time.
+fn large_context(site: &Site) {
+    fs::create_dir_all(site.path("big/files")).unwrap();
+    for number in 0..48 {
+        let bytes = support::noise(4 << 20, number);
+        fs::write(site.path(&format!("big/files/{number}")), bytes).unwrap();
+    }
+    site.write(
+        "big/recipe.toml",
+        "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",
+    );
+}
+
+#[test]
+fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
+    let site = Site::new();
+    large_context(&site);
+    let temporary = site.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let arguments = [
+        "build",
+        "big",
+        "--host-build",
+        "17763.973",
+        "--output",
+        "oci:out",
+        "--base-registry",
+        &format!("{}/mcr", site.host()),
+    ];
+    let child = site
+        .command(&arguments)
+        .env("TMPDIR", &temporary)
+        .stderr(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while fs::read_dir(&temporary).unwrap().count() == 0 {
+        assert!(Instant::now() < deadline, "the layer was never begun");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("interrupted"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(
+        fs::read_dir(&temporary).unwrap().count(),
+        0,
+        "left in TMPDIR"
+    );
+    let index = fs::read_to_string(site.path("out/index.json")).unwrap_or_default();
+    assert!(!index.contains("digest"), "{index}");
+
+    let output = site.command(&arguments).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+/// Runs a program and returns what it prints.
+fn run(program: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{} {arguments:?}: {}",
+        program.display(),
+        stderr(&output)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn docker_registry_and_skopeo_take_what_is_pushed() {
+    let (Some(skopeo), Some(registry)) =
+        (component("skopeo"), DockerRegistry::start(Setup::default()))
+    else {
+        return;
+    };
+    let site = Site::new();
+    let target = registry.host();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+    command.args([
+        "--registry",
+        &format!("{target}/k8s"),
+        "--push",
+        "--tag",
+        "3.9",
+    ]);
+    command.args(["--insecure-registry", &target]);
+    let built = json_of(&mut command);
+
+    let index = format!("docker://{target}/k8s/pause:3.9");
+    let raw = run(&skopeo, &["inspect", "--raw", "--tls-verify=false", &index]);
+    let raw: Value = serde_json::from_str(&raw).unwrap();
+    let versions: Vec<_> = raw["manifests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["platform"]["os.version"].as_str().unwrap())
+        .collect();
+    assert_eq!(versions, ["10.0.17763.973", "10.0.20348.2402"]);
+
+    let one = format!("docker://{target}/k8s/pause:3.9-10.0.17763.973");
+    let inspected = run(
+        &skopeo,
+        &[
+            "inspect",
+            "--override-os",
+            "windows",
+            "--tls-verify=false",
+            &one,
+        ],
+    );
+    let inspected: Value = serde_json::from_str(&inspected).unwrap();
+    assert_eq!(inspected["Digest"], built["images"][0]["digest"]);
+    assert_eq!(inspected["Os"], "windows");
+
+    let copy = site.path("copy");
+    let to = format!("oci:{}:all", copy.display());
+    run(
+        &skopeo,
+        &[
+            "--insecure-policy",
+            "copy",
+            "--all",
+            "--src-tls-verify=false",
+            &index,
+            &to,
+        ],
+    );
+}
+
+#[test]
+fn skopeo_reads_layouts_and_archives_and_tar_their_layers() {
+    let Some(skopeo) = component("skopeo") else {
+        return;
+    };
+    let site = Site::new();
+    site.write("files/Ärger/naïve file.txt", "text");
+    fs::create_dir_all(site.path("files/empty")).unwrap();
+    site.write(
+        "recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\nshutdown_timeout = 60\n\
+         [[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
+    );
+    let built = json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--tag", "1"])
+            .args(["--output", "oci:layout"]),
+    );
+    json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--tag", "1"])
+            .args(["--output", "docker-archive:app.tar"]),
+    );
+    let layout = format!("oci:{}:1", site.path("layout").display());
+    let archive = format!("docker-archive:{}", site.path("app.tar").display());
+    for place in [&layout, &archive] {
+        let text = run(
+            &skopeo,
+            &["inspect", "--config", "--override-os", "windows", place],
+        );
+        let config: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(config["os.version"], "10.0.17763.973", "{place}");
+    }
+
+    let layer = built["images"][0]["layers"][1]["digest"].as_str().unwrap();
+    let blob = site.path("layout/blobs").join(layer.replace(':', "/"));
+    let blob = blob.to_str().unwrap();
+    let expected = [
+        "Hives",
+        "Hives/System_Delta",
+        "Files",
+        "Files/app",
+        "Files/app/empty",
+        "Files/app/Ärger",
+        "Files/app/Ärger/naïve file.txt",
+    ];
+    let listing = run(Path::new("tar"), &["--quoting-style=literal", "-tzf", blob]);
+    let names: Vec<_> = listing
+        .lines()
+        .map(|line| line.trim_end_matches('/'))
+        .collect();
+    assert_eq!(names, expected);
+    let script = "import sys, tarfile\nfor m in tarfile.open(sys.argv[1]): print(m.name)";
+    let listing = run(Path::new("python3"), &["-c", script, blob]);
+    assert_eq!(listing.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_no_image() {
+    let site = Site::new();
+    large_context(&site);
+    // The shell's limit on the size of files stands in for the disk's.
+    let program = assert_cmd::cargo::cargo_bin!("wincimg");
+    let output = Command::new("bash")
+        .current_dir(site.folder.path())
+        .args(["-c", "trap '' XFSZ; ulimit -f 20480; exec \"$@\"", "bash"])
+        .arg(program)
+        .args([
+            "build",
+            "big",
+            "--host-build",
+            "17763.973",
+            "--output",
+            "oci:out",
+        ])
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .args(["--insecure-registry", &site.host()])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(
+        predicate::str::contains("File too large").eval(&stderr(&output)),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        !site.path("out/index.json").exists() || {
+            !fs::read_to_string(site.path("out/index.json"))
+                .unwrap()
+                .contains("digest")
+        }
+    );
+}
