@@ -111,7 +111,8 @@ fn is_host(text: &str) -> bool {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         !label.is_empty() && ends_well && label.chars().all(is_plain)
     };
-    port.is_none_or(is_number) && name.split('.').all(is_label)
+    // A part that is good for a path is taken as a host too, underscores and all, as Docker does.
+    port.is_none_or(is_number) && name.split('.').all(is_label) || is_path_part(text)
 }
 
 fn is_number(text: &str) -> bool {

@@ -13,7 +13,8 @@ use tokio::time::Instant;
 
 use super::credentials::{Credential, Proof, Secret};
 use super::host::Host;
-use super::transport::{Exchange, Payload, host_of, shown};
+use super::transport::{Exchange, Payload};
+use super::urls::{host_of, shown};
 use super::{Inner, RegistryError};
 
 /// What a request needs to be allowed: `repository:NAME:pull` and the like, sorted.
@@ -46,16 +47,32 @@ impl Scope {
         Self(scopes)
     }
 
+    /// The same, and what the registry itself asks for: behind a proxy names may differ.
+    pub(super) fn with(mut self, asked: &str) -> Self {
+        for scope in asked.split_whitespace() {
+            let scope = Self(vec![scope.to_owned()]);
+            if !self.covers(&scope) {
+                self.0.extend(scope.0);
+                self.0.sort();
+            }
+        }
+        self
+    }
+
     /// Whether a token for `self` also opens what `other` opens.
     fn covers(&self, other: &Self) -> bool {
-        other.0.iter().all(|wanted| {
-            self.0.iter().any(|have| {
-                have == wanted
-                    || wanted
-                        .strip_suffix(":pull")
-                        .is_some_and(|name| have.strip_suffix(":pull,push") == Some(name))
-            })
-        })
+        let grants = |wanted: &String| self.0.iter().any(|have| grants(have, wanted));
+        other.0.iter().all(grants)
+    }
+}
+
+/// Whether `repository:NAME:pull,push` allows all that another scope wants of the same thing.
+fn grants(have: &str, wanted: &str) -> bool {
+    match (have.rsplit_once(':'), wanted.rsplit_once(':')) {
+        (Some((thing, can)), Some((same, want))) if thing == same => want
+            .split(',')
+            .all(|action| can.split(',').any(|possible| possible == action)),
+        _ => have == wanted,
     }
 }
 
@@ -65,10 +82,22 @@ pub(super) enum Challenge {
     /// A password with every request.
     Basic,
     /// A token from another server.
-    Bearer { realm: Url, service: Option<String> },
+    Bearer {
+        realm: Url,
+        service: Option<String>,
+        scope: String,
+    },
 }
 
 impl Challenge {
+    /// What the registry wants a token to be for.
+    pub(super) fn scope(&self) -> &str {
+        match self {
+            Self::Basic => "",
+            Self::Bearer { scope, .. } => scope,
+        }
+    }
+
     /// The challenge of a 401 answer that this client can meet; tokens are preferred to passwords.
     pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
         let mut basic = None;
@@ -83,8 +112,11 @@ impl Challenge {
                 };
                 if challenge.scheme.eq_ignore_ascii_case("bearer") {
                     let realm = parameter("realm").and_then(|realm| Url::parse(&realm).ok())?;
-                    let service = parameter("service");
-                    return Some(Self::Bearer { realm, service });
+                    return Some(Self::Bearer {
+                        realm,
+                        service: parameter("service"),
+                        scope: parameter("scope").unwrap_or_default(),
+                    });
                 }
                 if challenge.scheme.eq_ignore_ascii_case("basic") {
                     basic = Some(Self::Basic);
@@ -158,7 +190,7 @@ impl Inner {
                 sensitive(&basic(user, password)).map(Some)
             }
             (Challenge::Basic, _) => Ok(None),
-            (Challenge::Bearer { realm, service }, _) => {
+            (Challenge::Bearer { realm, service, .. }, _) => {
                 // Held while a token is fetched: requests that need the same one wait for it.
                 let mut tokens = host.tokens.lock().await;
                 let token = if let Some(token) = tokens.get(scope) {
@@ -185,10 +217,12 @@ impl Inner {
                 let name = host.name.clone();
                 let file = self.options.config_file.clone();
                 let lookup = move || super::credentials::look_up(&name, file.as_deref());
-                match tokio::task::spawn_blocking(lookup).await {
-                    Ok(outcome) => outcome,
-                    Err(error) => Err(RegistryError::Client(error.into())),
-                }
+                let what = format!("find the credential for {}", host.name);
+                self.bounded(&what, async {
+                    let found = tokio::task::spawn_blocking(lookup).await;
+                    found.unwrap_or_else(|error| Err(RegistryError::Client(error.into())))
+                })
+                .await
             })
             .await
     }
@@ -327,4 +361,63 @@ fn sensitive(text: &str) -> Result<HeaderValue, RegistryError> {
     })?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    fn read(challenges: &[&str]) -> Option<Challenge> {
+        let mut headers = HeaderMap::new();
+        for challenge in challenges {
+            headers.append(WWW_AUTHENTICATE, challenge.parse().unwrap());
+        }
+        Challenge::read(&headers)
+    }
+
+    #[test]
+    fn tokens_are_preferred_to_passwords() {
+        let bearer = r#"Bearer realm="https://auth/token",service="x",scope="repository:a:pull""#;
+        let expected = Challenge::Bearer {
+            realm: "https://auth/token".parse().unwrap(),
+            service: Some("x".to_owned()),
+            scope: "repository:a:pull".to_owned(),
+        };
+        assert_eq!(read(&["Basic realm=\"r\"", bearer]), Some(expected));
+        assert_eq!(
+            read(&["Negotiate", "basic realm=\"r\""]),
+            Some(Challenge::Basic)
+        );
+    }
+
+    #[test]
+    fn challenges_that_cannot_be_met_are_none() {
+        assert_eq!(read(&[]), None);
+        assert_eq!(read(&["Digest realm=\"r\", nonce=\"n\""]), None);
+        assert_eq!(read(&["Bearer realm=\"no URL\""]), None);
+    }
+
+    #[test]
+    fn a_scope_covers_what_is_less() {
+        let push = Scope::push("a");
+        assert!(push.covers(&Scope::pull("a")) && push.covers(&Scope::none()));
+        assert!(!Scope::pull("a").covers(&push) && !push.covers(&Scope::pull("b")));
+        assert!(Scope::mount("a", "b").covers(&Scope::pull("b")));
+    }
+
+    #[test]
+    fn what_the_registry_asks_for_is_added_once() {
+        let scope = Scope::push("a").with("repository:a:pull repository:prefix/a:pull");
+        let expected = ["repository:a:pull,push", "repository:prefix/a:pull"];
+        assert_eq!(scope.0, expected);
+    }
+
+    #[test]
+    fn no_secret_shows_itself() {
+        let shown = format!("{:?}", sensitive("Bearer abc").unwrap());
+        assert!(!shown.contains("abc"), "{shown}");
+        assert!(!format!("{:?}", Secret::new("abc".into())).contains("abc"));
+    }
 }

@@ -14,7 +14,7 @@ use reqwest::{Certificate, Client, Url, redirect};
 
 use super::RegistryError;
 use super::hosts::InsecureHosts;
-use super::transport::{host_of, shown};
+use super::urls::{host_of, shown};
 
 /// How the other side is known to be who it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -51,16 +51,14 @@ impl Host {
             .clone()
     }
 
-    /// Remembers the challenge of a 401 answer; false where there is none that can be met.
-    pub(super) fn learn(&self, headers: &HeaderMap) -> bool {
-        let Some(challenge) = Challenge::read(headers) else {
-            return false;
-        };
-        *self
+    /// Remembers the challenge of a 401 answer, where there is one that can be met.
+    pub(super) fn learn(&self, headers: &HeaderMap) -> Option<Challenge> {
+        let challenge = Challenge::read(headers)?;
+        let mut known = self
             .challenge
             .lock()
-            .unwrap_or_else(PoisonError::into_inner) = Some(challenge);
-        true
+            .unwrap_or_else(PoisonError::into_inner);
+        Some(known.insert(challenge).clone())
     }
 
     /// Where the API is: always HTTPS, unless the host is listed as insecure. Then it is tried,

@@ -7,7 +7,8 @@ use oci_spec::image::{Descriptor, Digest, MediaType};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use super::transport::{Payload, header};
+use super::transport::Payload;
+use super::urls::header;
 use super::{Hasher, RegistryError, Repository};
 
 /// The formats this program reads, so that a registry does not convert to one it does not.

@@ -32,6 +32,7 @@ use tokio::time::Instant;
 use super::reference::Reference;
 use crate::progress::Progress;
 
+mod answer;
 mod auth;
 mod client;
 mod credentials;
@@ -51,6 +52,7 @@ mod source;
 mod tags;
 mod transport;
 mod upload;
+mod urls;
 
 pub use digest::Hasher;
 pub use error::RegistryError;

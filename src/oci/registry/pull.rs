@@ -8,7 +8,8 @@ use reqwest::header::{CONTENT_RANGE, HeaderMap, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 
 use super::retry::Attempts;
-use super::transport::{Exchange, Payload, header, host_of};
+use super::transport::{Exchange, Payload};
+use super::urls::{header, host_of};
 use super::{Hasher, Registry, RegistryError, Repository};
 
 /// Where a blob is read from.

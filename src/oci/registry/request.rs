@@ -7,7 +7,8 @@ use reqwest::{Method, Response, StatusCode, Url};
 use super::auth::Scope;
 use super::host::Host;
 use super::retry::Attempts;
-use super::transport::{Exchange, Payload, host_of};
+use super::transport::{Exchange, Payload};
+use super::urls::host_of;
 use super::{Inner, RegistryError};
 
 /// One request in the words of the distribution API.
@@ -108,11 +109,12 @@ impl Inner {
         let base = &host.base(self).await?.url;
         let mut exchange = request.exchange(base)?;
         let at_home = exchange.url.origin() == base.origin();
+        let mut scope = request.scope.clone();
         let mut asked = false;
         loop {
             exchange.headers.remove(AUTHORIZATION);
             let proof = if at_home {
-                self.authorization(host, &request.scope).await?
+                self.authorization(host, &scope).await?
             } else {
                 None
             };
@@ -122,8 +124,12 @@ impl Inner {
             let response = self.follow(&exchange).await?;
             let answers_home = at_home && response.url().origin() == base.origin();
             let refused = response.status() == StatusCode::UNAUTHORIZED && answers_home;
-            if refused && !asked && host.learn(response.headers()) {
+            if refused
+                && !asked
+                && let Some(challenge) = host.learn(response.headers())
+            {
                 asked = true;
+                scope = scope.with(challenge.scope());
                 if let Some(proof) = &proof {
                     host.tokens.lock().await.forget(proof);
                 }

@@ -47,6 +47,9 @@ impl RetryPolicy {
 /// at every byte go on for ever.
 const PROGRESS: u64 = 64 * 1024;
 
+/// A wait that a person who watches would wonder about.
+const WORTH_A_WORD: Duration = Duration::from_secs(2);
+
 /// The attempts that one operation has left.
 pub(super) struct Attempts {
     policy: RetryPolicy,
@@ -78,12 +81,13 @@ impl Attempts {
         inner: &Inner,
         error: RegistryError,
     ) -> Result<(), RegistryError> {
+        let reason = error.to_string();
         let wait = self.wait(error)?;
-        if wait >= Duration::from_secs(3) {
-            inner.progress.note(&format!(
-                "waiting {} s before the next attempt",
-                wait.as_secs()
-            ));
+        if wait >= WORTH_A_WORD {
+            let seconds = wait.as_secs();
+            inner
+                .progress
+                .note(&format!("{reason}; trying again in {seconds} s"));
         }
         tokio::time::sleep(wait).await;
         Ok(())

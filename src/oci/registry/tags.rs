@@ -7,7 +7,7 @@ use reqwest::{Method, Url};
 use serde::Deserialize;
 
 use super::request::Target;
-use super::transport::host_of;
+use super::urls::host_of;
 use super::{RegistryError, Repository};
 
 /// Tags asked for at once. Registries may give fewer and say so by a link to the next page.

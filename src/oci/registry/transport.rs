@@ -2,20 +2,19 @@
 
 use std::io;
 use std::pin::pin;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
-use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Body, Method, Request, Response, StatusCode, Url};
-use serde::Deserialize;
+use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap};
+use reqwest::{Body, Method, Request, Response, Url};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
 use super::client::Trust;
-use super::retry::retry_after;
 use super::source::BlobSource;
+use super::urls::{host_of, location, shown};
 use super::{Inner, RegistryError};
 use crate::progress::Task;
 
@@ -52,8 +51,6 @@ const CHUNK: usize = 128 * 1024;
 const CHUNKS_WAITING: usize = 2;
 /// A registry that commits a large blob is silent for longer than one that reads it.
 const COMMIT_PATIENCE: u32 = 10;
-/// The most of an error's body that is read.
-const ERROR_LIMIT: u64 = 64 * 1024;
 
 impl Inner {
     /// Sends and follows redirects. An `Authorization` header stays with the host it was made for.
@@ -193,104 +190,8 @@ impl Inner {
         self.options.idle_timeout * COMMIT_PATIENCE
     }
 
-    /// Success as it is; anything else as an error with the registry's own words. `tried` says
-    /// which credential went along.
-    pub(super) async fn check(
-        &self,
-        exchange: &Exchange<'_>,
-        response: Response,
-        tried: &str,
-    ) -> Result<Response, RegistryError> {
-        let status = response.status();
-        if status.is_success() {
-            return Ok(response);
-        }
-        let host = host_of(response.url());
-        let what = exchange.what.clone();
-        let retry_after = retry_after(response.headers(), SystemTime::now());
-        let body = self.read_body(response, &what, ERROR_LIMIT).await;
-        let detail = body.map(|body| own_words(&body)).unwrap_or_default();
-        let tried = tried.to_owned();
-        Err(match status {
-            StatusCode::UNAUTHORIZED => RegistryError::Unauthorized {
-                host,
-                what,
-                tried,
-                detail,
-            },
-            StatusCode::FORBIDDEN => RegistryError::Forbidden {
-                host,
-                what,
-                tried,
-                detail,
-            },
-            _ => RegistryError::Status {
-                host,
-                what,
-                status,
-                detail,
-                retry_after,
-            },
-        })
-    }
-
-    /// A whole body in memory, if it is not larger than `limit`.
-    pub(super) async fn read_body(
-        &self,
-        mut response: Response,
-        what: &str,
-        limit: u64,
-    ) -> Result<Bytes, RegistryError> {
-        let too_large = || RegistryError::TooLarge {
-            what: format!("the answer to the request to {what}"),
-            limit,
-        };
-        let announced = response.content_length();
-        if announced.is_some_and(|length| length > limit) {
-            return Err(too_large());
-        }
-        let mut body = BytesMut::new();
-        loop {
-            let at = body.len() as u64;
-            let Some(chunk) = self.next_chunk(&mut response, what, at, announced).await? else {
-                return Ok(body.freeze());
-            };
-            if at + chunk.len() as u64 > limit {
-                return Err(too_large());
-            }
-            body.extend_from_slice(&chunk);
-        }
-    }
-
-    /// The next bytes of a body; `at` and `size` say where in the whole an error happened.
-    pub(super) async fn next_chunk(
-        &self,
-        response: &mut Response,
-        what: &str,
-        at: u64,
-        size: Option<u64>,
-    ) -> Result<Option<Bytes>, RegistryError> {
-        let idle = self.options.idle_timeout;
-        let host = host_of(response.url());
-        let next = self.bounded(what, async { Ok(timeout(idle, response.chunk()).await) });
-        match next.await? {
-            Ok(Ok(chunk)) => Ok(chunk),
-            Ok(Err(error)) => Err(RegistryError::Interrupted {
-                what: format!("the answer of {host}"),
-                at,
-                size: size.unwrap_or(at),
-                source: Some(error.without_url().into()),
-            }),
-            Err(_) => Err(RegistryError::Stalled {
-                host,
-                what: what.to_owned(),
-                after: idle,
-            }),
-        }
-    }
-
     /// Runs something until the total time bound is over.
-    async fn bounded<T>(
+    pub(super) async fn bounded<T>(
         &self,
         what: &str,
         work: impl Future<Output = Result<T, RegistryError>>,
@@ -362,42 +263,6 @@ fn redirect_target(
     location(&exchange.what, response).map(Some)
 }
 
-/// The `Location` of an answer, which may be relative.
-pub(super) fn location(what: &str, response: &Response) -> Result<Url, RegistryError> {
-    let broken = |reason: &str| RegistryError::Protocol {
-        host: host_of(response.url()),
-        what: what.to_owned(),
-        reason: reason.to_owned(),
-    };
-    response
-        .headers()
-        .get(LOCATION)
-        .ok_or_else(|| broken("it has no Location header"))?
-        .to_str()
-        .ok()
-        .and_then(|text| response.url().join(text).ok())
-        .ok_or_else(|| broken("its Location header is no URL"))
-}
-
-/// A URL as it may be shown: queries carry signatures and upload states, user parts carry secrets.
-pub(super) fn shown(url: &Url) -> String {
-    format!("{}://{}{}", url.scheme(), host_of(url), url.path())
-}
-
-/// `host[:port]` of a URL.
-pub(super) fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("an unknown host");
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
-}
-
-/// The header of a text that came from the network or the user.
-pub(super) fn header(text: &str) -> Result<HeaderValue, RegistryError> {
-    HeaderValue::from_str(text).map_err(|error| RegistryError::Client(error.into()))
-}
-
 fn stalled(exchange: &Exchange<'_>, url: &Url, after: Duration) -> RegistryError {
     RegistryError::Stalled {
         host: host_of(url),
@@ -438,48 +303,4 @@ fn tls_error<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rus
         };
     }
     None
-}
-
-/// The body of the specification's errors.
-#[derive(Deserialize)]
-struct ErrorAnswer {
-    errors: Vec<ErrorEntry>,
-}
-
-#[derive(Deserialize)]
-struct ErrorEntry {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
-}
-
-/// What a registry says about a failure, as one short line with a leading colon.
-fn own_words(body: &[u8]) -> String {
-    let text = match serde_json::from_slice::<ErrorAnswer>(body) {
-        Ok(answer) => {
-            let said = answer.errors.iter().map(|entry| {
-                match (entry.code.is_empty(), entry.message.is_empty()) {
-                    (false, false) => format!("{} ({})", entry.message, entry.code),
-                    (true, _) => entry.message.clone(),
-                    (_, true) => entry.code.clone(),
-                }
-            });
-            said.collect::<Vec<_>>().join("; ")
-        }
-        // An HTML page of a proxy says nothing in one line.
-        Err(_) if body.trim_ascii_start().starts_with(b"<") => String::new(),
-        Err(_) => String::from_utf8_lossy(body).into_owned(),
-    };
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = words
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(300)
-        .collect();
-    if line.is_empty() {
-        line
-    } else {
-        format!(": {line}")
-    }
 }

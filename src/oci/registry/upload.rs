@@ -8,12 +8,13 @@ use std::sync::PoisonError;
 
 use oci_spec::image::Digest;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE};
-use reqwest::{Method, Response, StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 
 use super::auth::Scope;
 use super::request::{Request, Target};
 use super::source::BlobSource;
-use super::transport::{Payload, Piece, header, location};
+use super::transport::{Payload, Piece};
+use super::urls::{header, upload_location};
 use super::{RegistryError, Repository, UploadKey};
 use crate::progress::Task;
 
@@ -268,21 +269,6 @@ impl Upload<'_> {
     fn name(&self) -> String {
         format!("blob {} to {}", self.digest, self.repository)
     }
-}
-
-/// The `Location` of an upload. A registry behind a proxy may not know that it is reached
-/// by TLS; its own host is not left for plain HTTP because of that.
-fn upload_location(what: &str, response: &Response) -> Result<Url, RegistryError> {
-    let mut url = location(what, response)?;
-    let here = response.url();
-    let same_host = url.host_str() == here.host_str();
-    if same_host && here.scheme() == "https" && url.scheme() == "http" {
-        let port = url.port().or(here.port());
-        // Neither can fail: both are http(s) URLs with a host.
-        let _ = url.set_scheme("https");
-        let _ = url.set_port(port);
-    }
-    Ok(url)
 }
 
 fn octets() -> HeaderMap {
