@@ -5,50 +5,20 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use serde_json::json;
-use wincimg::oci::registry::{Connection, Login, Options, Registry, RegistryError, Repository};
+use wincimg::oci::registry::Options;
 use wincimg::progress::Silent;
 
-use support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+use support::docker_registry::{DockerRegistry, Setup};
 use support::proxy::{Fault, FaultProxy};
-use support::{chain, component, describe, noise, options, put, repository};
-
-const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+use support::{
+    DOCKER_MANIFEST, chain, component, describe, noise, options, push_image, put, repository,
+};
 
 fn plain() -> Option<DockerRegistry> {
     DockerRegistry::start(Setup::default())
-}
-
-/// A small image: a configuration, a layer, and the manifest that names both.
-async fn push_image(repository: &Repository, tag: &str) -> (Bytes, Bytes) {
-    let config = Bytes::from(json!({"os": "windows", "architecture": "amd64"}).to_string());
-    let layer = Bytes::from(noise(200_000, 7));
-    put(repository, &config).await;
-    put(repository, &layer).await;
-    let entry = |bytes: &Bytes, media_type: &str| {
-        json!({
-            "mediaType": media_type,
-            "size": bytes.len(),
-            "digest": describe(bytes).digest().to_string(),
-        })
-    };
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": MANIFEST,
-        "config": entry(&config, "application/vnd.docker.container.image.v1+json"),
-        "layers": [entry(&layer, "application/vnd.docker.image.rootfs.diff.tar.gzip")],
-    });
-    let manifest = Bytes::from(manifest.to_string());
-    repository
-        .put_manifest(tag, MANIFEST, manifest.clone())
-        .await
-        .unwrap();
-    (manifest, layer)
 }
 
 #[tokio::test]
@@ -84,7 +54,7 @@ async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
         let found = repository.get_manifest(which).await.unwrap();
         assert_eq!(
             (&found.bytes, found.media_type.as_str()),
-            (&manifest, MANIFEST)
+            (&manifest, DOCKER_MANIFEST)
         );
         assert_eq!(found.digest, digest);
         assert_eq!(
@@ -316,228 +286,5 @@ async fn skopeo_reads_what_was_pushed_and_we_read_what_skopeo_pushed() {
     assert_eq!(
         theirs.get_blob(&describe(&layer), 1_000_000).await.unwrap(),
         layer
-    );
-}
-
-#[tokio::test]
-async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_named() {
-    let setup = Setup {
-        tls: true,
-        ..Setup::default()
-    };
-    let Some(docker) = DockerRegistry::start(setup) else {
-        return;
-    };
-    let host = docker.host();
-    let secure = Options {
-        insecure: Vec::new(),
-        ..options(&host)
-    };
-
-    let error = repository(secure.clone(), &format!("{host}/a"))
-        .head_manifest("1")
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, RegistryError::Certificate { .. }),
-        "{error:?}"
-    );
-    let hint = error.hint().unwrap();
-    assert!(
-        hint.contains("SSL_CERT_FILE") && hint.contains(&format!("--insecure-registry {host}"))
-    );
-
-    let trusting = Options {
-        extra_roots: Some(docker.ca()),
-        ..secure
-    };
-    let registry = Registry::new(trusting, Arc::new(Silent)).unwrap();
-    assert_eq!(
-        registry.ping(&host).await.unwrap().connection,
-        Connection::Https
-    );
-
-    let listed = Registry::new(options(&host), Arc::new(Silent)).unwrap();
-    assert_eq!(
-        listed.ping(&host).await.unwrap().connection,
-        Connection::UnverifiedHttps
-    );
-    let pushed = repository(options(&host), &format!("{host}/a"));
-    push_image(&pushed, "1").await;
-}
-
-#[tokio::test]
-async fn ssl_cert_file_names_a_ca() {
-    if let Some(host) = support::child_argument() {
-        let secure = Options {
-            insecure: Vec::new(),
-            ..options(&host)
-        };
-        push_image(&repository(secure, &format!("{host}/a")), "1").await;
-        return;
-    }
-    let setup = Setup {
-        tls: true,
-        ..Setup::default()
-    };
-    let Some(docker) = DockerRegistry::start(setup) else {
-        return;
-    };
-    let ca = docker.ca();
-    support::in_child(
-        "ssl_cert_file_names_a_ca",
-        &docker.host(),
-        &[("SSL_CERT_FILE", ca.to_str().unwrap())],
-    );
-}
-
-#[tokio::test]
-async fn plain_http_is_refused_with_the_flag_that_allows_it() {
-    let Some(docker) = plain() else { return };
-    let host = docker.host();
-    let secure = Options {
-        insecure: Vec::new(),
-        ..options(&host)
-    };
-    let error = repository(secure, &format!("{host}/a"))
-        .tags()
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, RegistryError::PlainHttp { .. }),
-        "{error:?}"
-    );
-    assert!(
-        error
-            .hint()
-            .unwrap()
-            .contains(&format!("--insecure-registry {host}"))
-    );
-}
-
-#[tokio::test]
-async fn nobody_there_says_so() {
-    let host = format!("127.0.0.1:{}", support::docker_registry::free_port());
-    let error = repository(options(&host), &format!("{host}/a"))
-        .tags()
-        .await
-        .unwrap_err();
-    let said = chain(&error);
-    assert!(said.contains("gave up after 6 attempts"), "{said}");
-    assert!(said.contains(&format!("cannot reach {host}")), "{said}");
-    assert!(said.contains("refused"), "{said}");
-}
-
-fn locked(tls: bool) -> Option<DockerRegistry> {
-    DockerRegistry::start(Setup {
-        tls,
-        password: true,
-    })
-}
-
-#[tokio::test]
-async fn a_password_from_docker_config_opens_a_locked_registry() {
-    let Some(docker) = locked(true) else { return };
-    let host = docker.host();
-    let options = Options {
-        config_file: Some(docker.docker_config(&host, PASSWORD)),
-        ..options(&host)
-    };
-    push_image(&repository(options.clone(), &format!("{host}/a")), "1").await;
-
-    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
-    let ping = registry.ping(&host).await.unwrap();
-    assert_eq!(ping.login, Login::Basic);
-    assert!(
-        ping.credential.starts_with(&format!("user {USER:?} from ")),
-        "{}",
-        ping.credential
-    );
-    assert!(!format!("{registry:?} {ping:?}").contains(PASSWORD));
-}
-
-#[tokio::test]
-async fn a_refusal_says_which_credential_from_where_was_tried() {
-    let Some(docker) = locked(true) else { return };
-    let host = docker.host();
-    let nobody = repository(options(&host), &format!("{host}/a"));
-    let error = nobody.tags().await.unwrap_err();
-    assert!(
-        matches!(error, RegistryError::Unauthorized { .. }),
-        "{error:?}"
-    );
-    assert!(
-        error.to_string().contains("tried no credential (none in "),
-        "{error}"
-    );
-    assert!(error.to_string().contains("empty-config.json"), "{error}");
-    assert!(
-        error
-            .hint()
-            .unwrap()
-            .contains(&format!("docker login {host}"))
-    );
-
-    let file = docker.docker_config(&host, "wrong secret");
-    let config_file = Some(file.clone());
-    let wrong = repository(
-        Options {
-            config_file,
-            ..options(&host)
-        },
-        &format!("{host}/a"),
-    );
-    let error = wrong.tags().await.unwrap_err();
-    let tried = format!("tried user \"bob\" from {}", file.display());
-    assert!(error.to_string().contains(&tried), "{error}");
-    assert!(!format!("{error:?} {}", chain(&error)).contains("wrong secret"));
-}
-
-#[tokio::test]
-async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
-    let Some(docker) = locked(false) else { return };
-    let seen = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
-    let host = seen.host();
-    let careful = Options {
-        config_file: Some(docker.docker_config(&host, PASSWORD)),
-        ..options(&host)
-    };
-    let error = repository(careful.clone(), &format!("{host}/a"))
-        .head_manifest("1")
-        .await
-        .unwrap_err();
-    assert!(
-        matches!(error, RegistryError::PlainCredentials { .. }),
-        "{error:?}"
-    );
-    assert!(
-        seen.log()
-            .iter()
-            .all(|request| request.header("authorization").is_none())
-    );
-
-    let asked = Options {
-        plain_credentials: true,
-        ..careful
-    };
-    push_image(&repository(asked, &format!("{host}/a")), "1").await;
-}
-
-#[tokio::test]
-async fn a_configuration_that_is_not_there_is_named() {
-    let Some(docker) = locked(true) else { return };
-    let host = docker.host();
-    let config_file = Some(Path::new("/nonexistent/config.json").to_owned());
-    let repository = repository(
-        Options {
-            config_file,
-            ..options(&host)
-        },
-        &format!("{host}/a"),
-    );
-    let error = repository.tags().await.unwrap_err();
-    assert!(
-        error.to_string().contains("/nonexistent/config.json"),
-        "{error}"
     );
 }

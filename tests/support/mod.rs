@@ -11,13 +11,14 @@ pub mod proxy;
 pub mod serve;
 pub mod spec_registry;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use oci_spec::image::{Descriptor, MediaType};
+use serde_json::json;
 use wincimg::oci::reference::parse_reference;
 use wincimg::oci::registry::{Hasher, Options, Registry, Repository, RetryPolicy};
 use wincimg::progress::Silent;
@@ -69,6 +70,22 @@ fn empty_config() -> PathBuf {
     ))
 }
 
+/// Writes a `config.json`.
+pub fn docker_config(folder: &Path, content: &serde_json::Value) -> PathBuf {
+    let file = folder.join("config.json");
+    std::fs::write(&file, content.to_string()).unwrap();
+    file
+}
+
+/// Options for servers on several ports of loopback: all are insecure, and passwords may go there.
+pub fn loopback_options(config_file: Option<PathBuf>) -> Options {
+    Options {
+        config_file: config_file.or_else(|| Some(empty_config())),
+        plain_credentials: true,
+        ..options("127.0.0.1")
+    }
+}
+
 /// Bytes that compress badly and are the same in every run.
 pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
@@ -103,6 +120,36 @@ pub async fn put(repository: &Repository, bytes: &Bytes) -> Descriptor {
     let put = repository.put_blob(blob.digest(), blob.size(), bytes, &Silent);
     put.await.unwrap();
     blob
+}
+
+/// Docker's type of a manifest.
+pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
+
+/// A small image: a configuration, a layer, and the manifest that names both.
+pub async fn push_image(repository: &Repository, tag: &str) -> (Bytes, Bytes) {
+    let config = Bytes::from(json!({"os": "windows", "architecture": "amd64"}).to_string());
+    let layer = Bytes::from(noise(200_000, 7));
+    put(repository, &config).await;
+    put(repository, &layer).await;
+    let entry = |bytes: &Bytes, media_type: &str| {
+        json!({
+            "mediaType": media_type,
+            "size": bytes.len(),
+            "digest": describe(bytes).digest().to_string(),
+        })
+    };
+    let manifest = json!({
+        "schemaVersion": 2,
+        "mediaType": DOCKER_MANIFEST,
+        "config": entry(&config, "application/vnd.docker.container.image.v1+json"),
+        "layers": [entry(&layer, "application/vnd.docker.image.rootfs.diff.tar.gzip")],
+    });
+    let manifest = Bytes::from(manifest.to_string());
+    repository
+        .put_manifest(tag, DOCKER_MANIFEST, manifest.clone())
+        .await
+        .unwrap();
+    (manifest, layer)
 }
 
 /// An error with all its causes, as the command line prints it.

@@ -20,6 +20,8 @@ pub enum Fault {
     Answer(u16, Vec<(&'static str, String)>, String),
     /// The connection ends when so many bytes of the request's body reached the registry.
     CutRequest(usize),
+    /// After so many bytes of the request's body nothing is read any more.
+    StallRequest(usize),
     /// The connection ends when so many bytes of the answer's body reached the client.
     CutAnswer(usize),
     /// The registry does what was asked, and the client never hears of it.
@@ -56,6 +58,32 @@ impl Passed {
     pub fn header(&self, name: &str) -> Option<&str> {
         header(&self.headers, name)
     }
+}
+
+/// A rule that breaks the first `times` requests that `which` picks.
+pub fn first(
+    times: usize,
+    which: impl Fn(&Passed) -> bool + Send + 'static,
+    fault: Fault,
+) -> impl FnMut(&Passed) -> Fault + Send + 'static {
+    let mut left = times;
+    move |passed| {
+        if left > 0 && which(passed) {
+            left -= 1;
+            return fault.clone();
+        }
+        Fault::Pass
+    }
+}
+
+/// Picks the requests that read a blob.
+pub fn reads_blob(passed: &Passed) -> bool {
+    passed.method == "GET" && passed.path.contains("/blobs/sha256")
+}
+
+/// Picks the requests of a method.
+pub fn method(name: &'static str) -> impl Fn(&Passed) -> bool + Send + 'static {
+    move |passed| passed.method == name
 }
 
 type Rule = dyn FnMut(&Passed) -> Fault + Send;
@@ -164,7 +192,7 @@ impl<'l> Connection<'l> {
     ) -> std::io::Result<bool> {
         let length = content_length(&passed.headers).unwrap_or(0);
         let limit = match fault {
-            Fault::CutRequest(limit) => length.min(*limit),
+            Fault::CutRequest(limit) | Fault::StallRequest(limit) => length.min(*limit),
             _ => length,
         };
         let mut chunk = rest;
@@ -183,7 +211,10 @@ impl<'l> Connection<'l> {
             }
         }
         server.flush().await?;
-        Ok(!matches!(fault, Fault::CutRequest(_)) || limit == length && length == 0)
+        if matches!(fault, Fault::StallRequest(_)) {
+            tokio::time::sleep(Duration::from_hours(1)).await;
+        }
+        Ok(!matches!(fault, Fault::CutRequest(_)))
     }
 
     async fn forward_answer(

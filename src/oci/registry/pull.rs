@@ -158,7 +158,7 @@ impl Pull {
         urls: &[String],
         headers: &HeaderMap,
     ) -> Result<Response, RegistryError> {
-        let mut failure = None;
+        let mut failure: Option<RegistryError> = None;
         for text in urls {
             let what = format!("read foreign {}", self.name());
             let url = Url::parse(text).map_err(|error| RegistryError::Protocol {
@@ -172,11 +172,11 @@ impl Pull {
             };
             match outcome {
                 Ok(response) => return Ok(response),
-                // A passing failure is worth more than the verdict on another URL: it is retried.
-                Err(error) => match &failure {
-                    Some(RegistryError::Status { .. }) | None => failure = Some(error),
-                    Some(_) => {}
-                },
+                // A failure that may pass is kept, because it makes another attempt worth while.
+                Err(error) if failure.as_ref().is_none_or(|known| !known.is_transient()) => {
+                    failure = Some(error);
+                }
+                Err(_) => {}
             }
         }
         Err(failure.unwrap_or_else(|| RegistryError::Protocol {

@@ -43,8 +43,8 @@ struct Upload<'a> {
     size: u64,
     source: &'a dyn BlobSource,
     task: &'a dyn Task,
-    /// The size of a piece; the blob's own where the registry does not take pieces.
-    piece: u64,
+    /// The size of a piece; none where the registry takes only the whole.
+    piece: Option<u64>,
 }
 
 impl Repository {
@@ -74,14 +74,13 @@ impl Repository {
         source: &dyn BlobSource,
         task: &dyn Task,
     ) -> Result<(), RegistryError> {
-        let chunk_size = self.inner().options.chunk_size.max(1);
         let mut upload = Upload {
             repository: self,
             digest,
             size,
             source,
             task,
-            piece: chunk_size,
+            piece: Some(self.inner().options.chunk_size.max(1)),
         };
         let opened = self.opened_uploads().remove(&self.upload_key(digest));
         let mut session = opened.map(|location| Session::at(location, 0));
@@ -92,17 +91,21 @@ impl Repository {
                 return Ok(());
             };
             let error = match &session {
+                Some(open) if open.in_piece && refuses_pieces(&error) => {
+                    upload.piece = None;
+                    upload.cancel(session.take()).await;
+                    continue;
+                }
                 Some(open) => {
                     attempts.advance(open.offset.saturating_sub(before));
-                    if open.in_piece && upload.refuses_pieces(&error) {
-                        upload.piece = size;
-                        session = None;
-                        continue;
-                    }
                     upload.lost(error)
                 }
                 None => error,
             };
+            if !error.is_transient() {
+                upload.cancel(session).await;
+                return Err(error);
+            }
             attempts.pause(self.inner(), error).await?;
             session = upload.resume(session).await?;
             // The answer to the last request may be all that was lost.
@@ -137,11 +140,12 @@ impl Upload<'_> {
             Some(open) => open,
             None => session.insert(self.start().await?),
         };
-        if self.size <= self.piece && open.offset == 0 {
+        let piece = self.piece.unwrap_or(self.size);
+        if self.size <= piece && open.offset == 0 {
             return self.finish(open, true).await;
         }
         while open.offset < self.size {
-            self.send_piece(open).await?;
+            self.send_piece(open, piece).await?;
         }
         self.finish(open, false).await
     }
@@ -156,8 +160,8 @@ impl Upload<'_> {
         Ok(Session::at(location, 0))
     }
 
-    async fn send_piece(&self, session: &mut Session) -> Result<(), RegistryError> {
-        let length = self.piece.min(self.size - session.offset);
+    async fn send_piece(&self, session: &mut Session, piece: u64) -> Result<(), RegistryError> {
+        let length = piece.min(self.size - session.offset);
         let end = session.offset + length;
         session.in_piece = true;
         let mut request =
@@ -188,7 +192,7 @@ impl Upload<'_> {
 
     /// Where an upload stands after it broke; nothing where it has to begin again.
     async fn resume(&self, session: Option<Session>) -> Result<Option<Session>, RegistryError> {
-        let Some(session) = session else {
+        let (Some(session), Some(_)) = (session, self.piece) else {
             return Ok(None);
         };
         let mut request = self.request(
@@ -223,18 +227,14 @@ impl Upload<'_> {
         Ok(Some(Session::at(location, offset)))
     }
 
-    /// Whether a registry refused a piece that it might take as part of the whole.
-    fn refuses_pieces(&self, error: &RegistryError) -> bool {
-        let refusals = [
-            StatusCode::BAD_REQUEST,
-            StatusCode::METHOD_NOT_ALLOWED,
-            StatusCode::NOT_IMPLEMENTED,
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-        ];
-        self.piece < self.size
-            && error
-                .status()
-                .is_some_and(|status| refusals.contains(&status))
+    /// Tells the registry that nothing more comes. It would find out by itself, days later.
+    async fn cancel(&self, session: Option<Session>) {
+        if let Some(session) = session {
+            let request = self.request(Method::DELETE, session.location, "cancel the upload of");
+            if let Err(error) = self.repository.inner().once(&request).await {
+                tracing::debug!(%error, "the upload stays open");
+            }
+        }
     }
 
     /// An upload that is gone or stands elsewhere is no reason to give up: its state is asked for.
@@ -269,6 +269,19 @@ impl Upload<'_> {
     fn name(&self) -> String {
         format!("blob {} to {}", self.digest, self.repository)
     }
+}
+
+/// Whether a registry refused a piece that it might take as part of the whole.
+fn refuses_pieces(error: &RegistryError) -> bool {
+    let refusals = [
+        StatusCode::BAD_REQUEST,
+        StatusCode::METHOD_NOT_ALLOWED,
+        StatusCode::NOT_IMPLEMENTED,
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    ];
+    error
+        .status()
+        .is_some_and(|status| refusals.contains(&status))
 }
 
 fn octets() -> HeaderMap {
