@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
-use axum::http::Uri;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
 use wincimg::oci::registry::{Connection, Login, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
@@ -17,7 +17,7 @@ use wincimg::progress::Silent;
 use support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use support::proxy::{Fault, FaultProxy};
 use support::serve::serve;
-use support::{chain, docker_config, options, push_image, repository};
+use support::{chain, docker_config, loopback_options, options, push_image, repository};
 
 #[tokio::test]
 async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_named() {
@@ -193,6 +193,31 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
     let tried = format!("tried user \"bob\" from {}", file.display());
     assert!(error.to_string().contains(&tried), "{error}");
     assert!(!format!("{error:?} {}", chain(&error)).contains("wrong secret"));
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_tried_once() {
+    let tried = Arc::new(Mutex::new(0));
+    let counter = tried.clone();
+    let refuse = move |headers: HeaderMap| {
+        *counter.lock().unwrap() += usize::from(headers.contains_key("authorization"));
+        async {
+            (
+                StatusCode::UNAUTHORIZED,
+                [("WWW-Authenticate", "Basic realm=\"x\"")],
+            )
+        }
+    };
+    let server = serve(Router::new().fallback(refuse)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let entry = json!({ "username": "bob", "password": "wrong" });
+    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
+    let repository = repository(
+        loopback_options(Some(file)),
+        &format!("{}/a", server.host()),
+    );
+    repository.tags().await.unwrap_err();
+    assert_eq!(*tried.lock().unwrap(), 1, "more would lock the account");
 }
 
 #[tokio::test]

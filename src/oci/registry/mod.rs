@@ -132,7 +132,9 @@ impl Registry {
         Ok(Self(Arc::new(Inner {
             insecure: InsecureHosts::parse(&options.insecure)?,
             clients: Clients::new(options.user_agent.clone(), options.extra_roots.clone()),
-            deadline: options.timeout.map(|limit| Instant::now() + limit),
+            deadline: options
+                .timeout
+                .and_then(|limit| Instant::now().checked_add(limit)),
             progress,
             hosts: Mutex::default(),
             opened_uploads: Mutex::default(),

@@ -225,7 +225,9 @@ impl Pull {
         };
         let offset = self.position - known;
         match response.content_length() {
-            Some(length) if offset + length != size => Err(self.wrong_length(offset + length)),
+            Some(length) if offset.checked_add(length) != Some(size) => {
+                Err(self.wrong_length(offset.saturating_add(length)))
+            }
             _ => Ok((response, known)),
         }
     }

@@ -111,13 +111,11 @@ impl Inner {
         let at_home = exchange.url.origin() == base.origin();
         let mut scope = request.scope.clone();
         let mut asked = false;
+        let mut proof = None;
+        if at_home {
+            proof = self.authorization(host, &scope).await?;
+        }
         loop {
-            exchange.headers.remove(AUTHORIZATION);
-            let proof = if at_home {
-                self.authorization(host, &scope).await?
-            } else {
-                None
-            };
             if let Some(proof) = &proof {
                 exchange.headers.insert(AUTHORIZATION, proof.clone());
             }
@@ -130,10 +128,15 @@ impl Inner {
             {
                 asked = true;
                 scope = scope.with(challenge.scope());
-                if let Some(proof) = &proof {
-                    host.tokens.lock().await.forget(proof);
+                if let Some(refused) = &proof {
+                    host.tokens.lock().await.forget(refused);
                 }
-                continue;
+                let better = self.authorization(host, &scope).await?;
+                // The same password again would only count as another wrong login.
+                if better != proof {
+                    proof = better;
+                    continue;
+                }
             }
             let tried = match response.status() {
                 StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if answers_home => {

@@ -12,6 +12,8 @@ use super::{RegistryError, Repository};
 
 /// Tags asked for at once. Registries may give fewer and say so by a link to the next page.
 const PAGE: usize = 1000;
+/// More than any repository has; a list without end must not fill the memory.
+const MOST_TAGS: usize = 1_000_000;
 const PAGE_LIMIT: u64 = 32 * 1024 * 1024;
 
 #[derive(Deserialize)]
@@ -42,6 +44,9 @@ impl Repository {
             let before = tags.len();
             tags.extend(page.into_iter().filter(|tag| known.insert(tag.clone())));
             let grew = tags.len() > before;
+            if tags.len() > MOST_TAGS {
+                return Err(broken(format!("it has more than {MOST_TAGS} tags")));
+            }
 
             request.target = match next_page(&headers, &url) {
                 Some(next) if !grew || next.origin() != url.origin() => {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use futures_util::stream;
 use reqwest::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderMap};
-use reqwest::{Body, Method, Request, Response, Url};
+use reqwest::{Body, Client, Method, Request, Response, Url};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -92,45 +92,15 @@ impl Inner {
         let mut request = Request::new(exchange.method.clone(), url.clone());
         *request.headers_mut() = headers.clone();
         let started = Instant::now();
-        let sent = match &exchange.payload {
-            Payload::Stream(piece) => {
-                self.bounded(
-                    &exchange.what,
-                    self.stream(exchange, piece, client, request),
-                )
-                .await?
-            }
-            payload => {
-                let body = match payload {
-                    Payload::Bytes(bytes) => bytes.clone(),
-                    _ => Bytes::new(),
-                };
-                let reads = matches!(exchange.method, Method::GET | Method::HEAD);
-                if !reads {
-                    request
-                        .headers_mut()
-                        .insert(CONTENT_LENGTH, body.len().into());
-                    *request.body_mut() = Some(Body::from(body));
-                }
-                let patience = if reads {
-                    self.options.idle_timeout
-                } else {
-                    self.commit_patience()
-                };
-                let answer = self.bounded(&exchange.what, async {
-                    timeout(patience, client.execute(request))
-                        .await
-                        .map_err(|_| stalled(exchange, url, patience))
-                });
-                answer
-                    .await?
-                    .map_err(|error| unreachable_host(exchange, url, error))
+        let sending = async {
+            match &exchange.payload {
+                Payload::Stream(piece) => self.stream(exchange, piece, client, request).await,
+                Payload::Bytes(bytes) => self.plain(exchange, bytes.clone(), client, request).await,
+                Payload::Empty => self.plain(exchange, Bytes::new(), client, request).await,
             }
         };
-        let status = sent
-            .as_ref()
-            .ok()
-            .map(|response| response.status().as_u16());
+        let sent = self.bounded(&exchange.what, sending).await;
+        let status = sent.as_ref().ok().map(|answer| answer.status().as_u16());
         tracing::debug!(
             method = %exchange.method,
             url = %shown(url),
@@ -141,14 +111,37 @@ impl Inner {
         sent
     }
 
+    /// Sends a request whose body, if it has one, is in memory.
+    async fn plain(
+        &self,
+        exchange: &Exchange<'_>,
+        body: Bytes,
+        client: Client,
+        mut request: Request,
+    ) -> Result<Response, RegistryError> {
+        let url = request.url().clone();
+        let mut patience = self.options.idle_timeout;
+        if !reads(&exchange.method) {
+            patience = self.commit_patience();
+            request
+                .headers_mut()
+                .insert(CONTENT_LENGTH, body.len().into());
+            *request.body_mut() = Some(Body::from(body));
+        }
+        match timeout(patience, client.execute(request)).await {
+            Ok(answer) => answer.map_err(|error| unreachable_host(exchange, &url, error)),
+            Err(_) => Err(stalled(exchange, &url, patience)),
+        }
+    }
+
     /// Sends a request whose body is read from a source while it is sent.
     async fn stream(
         &self,
         exchange: &Exchange<'_>,
         piece: &Piece<'_>,
-        client: reqwest::Client,
+        client: Client,
         mut request: Request,
-    ) -> Result<Result<Response, RegistryError>, RegistryError> {
+    ) -> Result<Response, RegistryError> {
         let url = request.url().clone();
         let unreadable = |source| RegistryError::Source {
             what: exchange.what.clone(),
@@ -168,26 +161,25 @@ impl Inner {
 
         let idle = self.options.idle_timeout;
         let mut answer = pin!(client.execute(request));
-        let pump = pump(reader, piece, sender, idle);
         tokio::select! {
             answer = &mut answer => {
-                return Ok(answer.map_err(|error| unreachable_host(exchange, &url, error)));
+                return answer.map_err(|error| unreachable_host(exchange, &url, error));
             }
-            pumped = pump => match pumped {
+            pumped = pump(reader, piece, sender, idle) => match pumped {
                 Pumped::All | Pumped::Refused => {}
-                Pumped::Stalled => return Ok(Err(stalled(exchange, &url, idle))),
+                Pumped::Stalled => return Err(stalled(exchange, &url, idle)),
                 Pumped::Unreadable(error) => return Err(unreadable(error)),
             },
         }
         let patience = self.commit_patience();
         match timeout(patience, answer).await {
-            Ok(answer) => Ok(answer.map_err(|error| unreachable_host(exchange, &url, error))),
-            Err(_) => Ok(Err(stalled(exchange, &url, patience))),
+            Ok(answer) => answer.map_err(|error| unreachable_host(exchange, &url, error)),
+            Err(_) => Err(stalled(exchange, &url, patience)),
         }
     }
 
     fn commit_patience(&self) -> Duration {
-        self.options.idle_timeout * COMMIT_PATIENCE
+        self.options.idle_timeout.saturating_mul(COMMIT_PATIENCE)
     }
 
     /// Runs something until the total time bound is over.
@@ -254,13 +246,16 @@ fn redirect_target(
     exchange: &Exchange<'_>,
     response: &Response,
 ) -> Result<Option<Url>, RegistryError> {
-    let reads = matches!(exchange.method, Method::GET | Method::HEAD);
     match response.status().as_u16() {
         307 | 308 => {}
-        301..=303 if reads => {}
+        301..=303 if reads(&exchange.method) => {}
         _ => return Ok(None),
     }
     location(&exchange.what, response).map(Some)
+}
+
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 fn stalled(exchange: &Exchange<'_>, url: &Url, after: Duration) -> RegistryError {

@@ -299,5 +299,9 @@ fn received(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(RANGE)?.to_str().ok()?;
     let text = text.strip_prefix("bytes=").unwrap_or(text);
     let last: u64 = text.strip_prefix("0-")?.trim().parse().ok()?;
-    Some(if last == 0 { 0 } else { last + 1 })
+    if last == 0 {
+        Some(0)
+    } else {
+        last.checked_add(1)
+    }
 }
