@@ -3,17 +3,17 @@
 //! Types come from `oci-spec`, challenges from `http-auth`, credentials from `docker_credential`,
 //! waits from `backon`, HTTP from `reqwest`; what is here is the protocol between them. It
 //! replaces `oci-client` 0.18, whose transport cannot
-//! - trust an unverified certificate for one host only (`danger_accept_invalid_certs` is set on
-//!   its one HTTP client), or try HTTPS before HTTP for a host;
-//! - refuse a redirect from HTTPS to HTTP (it leaves redirects to reqwest's default policy);
-//! - repeat a request: neither connection errors nor 5xx nor 429, and `Retry-After` is not read;
-//! - resume an upload: it never asks for an upload's state, and reads its source only once;
-//! - resume or verify a download that broke on the way without starting again;
+//! - accept an unverified certificate from one host only (`accept_invalid_certificates` is for its
+//!   one HTTP client), or find out which protocol a host speaks;
+//! - refuse a redirect, or a foreign layer's URL, that leaves HTTPS;
+//! - repeat a request: not after a broken connection, a 5xx or a 429, and `Retry-After` is not read;
+//! - resume an upload: it never asks for an upload's state, and reads its source once;
+//! - verify a download that was resumed (a partial stream is handed over as it comes);
 //! - page through tags (`list_tags` drops the `Link` header);
 //! - survive a mount that the registry answers with 202, or ask for a token with the scope of
 //!   the repository that is mounted from;
-//! - bound the size of a manifest, the time of the whole, or the time without a byte;
-//! - read Docker's credentials and say which one was refused.
+//! - exchange an identity token, read Docker's credentials, say which one was refused;
+//! - bound the size of a manifest or the time of the whole.
 //!
 //! A [`Registry`] is made once per process; a [`Repository`] is one name on one host. All requests
 //! are repeated while that is of use ([`RetryPolicy`]), blobs are streamed and never in memory.
