@@ -14,7 +14,7 @@ pub use plan::{CopyPlan, PlannedBlob};
 pub use platform::{PlatformError, PlatformFilter, Platforms};
 pub use run::{Action, BlobReport, Copier, CopyReport};
 
-use super::document::{Digest, DocumentError};
+use super::document::{Digest, DocumentError, Flavour};
 use super::store::StoreError;
 
 /// What is done with foreign layers, which older Windows base images have.
@@ -36,6 +36,9 @@ pub struct CopyOptions {
     pub platforms: Platforms,
     /// What becomes of foreign layers.
     pub foreign: Foreign,
+    /// The words in which manifests and indexes are written; those of the source where none is asked
+    /// for. Skopeo, for one, reads layouts in OCI's words only.
+    pub flavour: Option<Flavour>,
 }
 
 /// An image that could not be copied.

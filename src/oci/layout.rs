@@ -290,45 +290,49 @@ impl Layout {
     }
 
     fn make(&self) -> Result<(), LayoutError> {
-        let failed = |path: &Path, source| LayoutError::from(StreamError::write(path, source));
         let header = self.root.join("oci-layout");
         if header.exists() {
             return self.check();
         }
-        let blobs = self.root.join("blobs").join("sha256");
-        match fs::read_dir(&self.root) {
-            Ok(mut entries) => {
-                if let Some(stranger) = entries.find_map(|entry| {
-                    let name = entry.ok()?.file_name();
-                    (name != "blobs").then_some(name)
-                }) {
-                    return Err(LayoutError::NotALayout {
-                        path: self.root.clone(),
-                        reason: format!(
-                            "it has no file oci-layout, but {}",
-                            stranger.to_string_lossy()
-                        ),
-                    });
-                }
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(failed(&self.root, source)),
+        if let Some(stranger) = self.stranger()? {
+            return Err(LayoutError::NotALayout {
+                path: self.root.clone(),
+                reason: format!("it has no file oci-layout, but {stranger}"),
+            });
         }
-        fs::create_dir_all(&blobs).map_err(|e| failed(&blobs, e))?;
+        let index = self.root.join("index.json");
         let empty = Sealed::new(Index::new(Flavour::Oci, Vec::new())).map_err(|source| {
             LayoutError::Document {
-                path: self.root.join("index.json"),
+                path: index.clone(),
                 source: Box::new(source),
             }
         })?;
-        stream::write_beside(&self.root.join("index.json"), empty.bytes())?;
-        // The marker comes last: a directory that has it is a whole layout.
-        Ok(stream::write_beside(
-            &header,
-            json!({"imageLayoutVersion": "1.0.0"})
-                .to_string()
-                .as_bytes(),
-        )?)
+        // The marker comes last: a directory that has it is a whole layout. Someone else may be
+        // making the same layout, and be a step ahead.
+        stream::write_if_new(&index, empty.bytes())?;
+        let marker = json!({"imageLayoutVersion": "1.0.0"}).to_string();
+        Ok(stream::write_if_new(&header, marker.as_bytes())?)
+    }
+
+    /// Something in the directory that no unfinished layout has.
+    fn stranger(&self) -> Result<Option<String>, LayoutError> {
+        let entries = match fs::read_dir(&self.root) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => {
+                return Err(LayoutError::Read {
+                    path: self.root.clone(),
+                    source,
+                });
+            }
+        };
+        let known = |name: &str| {
+            matches!(name, "blobs" | "index.json" | "oci-layout")
+                || name.starts_with(stream::TEMPORARY)
+        };
+        Ok(entries
+            .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
+            .find(|name| !known(name)))
     }
 
     fn read_index(&self) -> Result<Index, LayoutError> {

@@ -261,6 +261,7 @@ async fn mirror_one(
         let options = CopyOptions {
             platforms: options.platforms.clone(),
             foreign: Foreign::MakeOrdinary,
+            flavour: None,
         };
         let plan = CopyPlan::new(&from, wanted, &options).await?;
         copier.copy(&plan, &from, &to, target.tag()).await

@@ -196,10 +196,13 @@ pub(super) fn holds(path: &Path, blob: &Descriptor) -> Result<bool, StreamError>
     }
 }
 
+/// How the names of unfinished files begin.
+pub(super) const TEMPORARY: &str = ".tmp-";
+
 /// A file beside the one that it will become.
 pub(super) fn temporary_in(dir: &Path) -> Result<NamedTempFile, StreamError> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".tmp-");
+    builder.prefix(TEMPORARY);
     #[cfg(unix)]
     {
         // The default is for secrets; images are read by other accounts too.
@@ -221,12 +224,25 @@ pub(super) fn persist(temporary: NamedTempFile, path: &Path) -> Result<(), Strea
 
 /// Writes a small file beside its name, then gives it the name.
 pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+    persist(beside(path, bytes)?, path)
+}
+
+/// The same, but a file that has the name already stays.
+pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
+    match beside(path, bytes)?.persist_noclobber(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(StreamError::write(path, error.error)),
+    }
+}
+
+fn beside(path: &Path, bytes: &[u8]) -> Result<NamedTempFile, StreamError> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let mut temporary = temporary_in(dir)?;
     temporary
         .write_all(bytes)
         .map_err(|e| StreamError::write(path, e))?;
-    persist(temporary, path)
+    Ok(temporary)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ pub mod docker_registry;
 pub mod proxy;
 pub mod serve;
 pub mod spec_registry;
+pub mod windows_base;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

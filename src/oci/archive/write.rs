@@ -116,6 +116,9 @@ impl ArchiveWriter {
     fn blobs(&self) -> io::Result<BTreeMap<String, PathBuf>> {
         let mut blobs = BTreeMap::new();
         let root = self.0.staging.path().join("blobs");
+        if !root.exists() {
+            return Ok(blobs);
+        }
         for algorithm in fs::read_dir(root)? {
             let algorithm = algorithm?;
             for blob in fs::read_dir(algorithm.path())? {

@@ -141,10 +141,14 @@ impl Planner<'_> {
     fn visit_manifest(&self, manifest: Sealed<Manifest>) -> Result<Node, CopyError> {
         let mut blobs = manifest.layers.clone();
         blobs.push(manifest.config.clone());
-        let published = match self.options.foreign {
-            Foreign::Keep => manifest,
-            Foreign::MakeOrdinary => manifest.edit(Manifest::make_layers_ordinary)?,
-        };
+        let published = manifest.edit(|manifest| {
+            if self.options.foreign == Foreign::MakeOrdinary {
+                manifest.make_layers_ordinary();
+            }
+            if let Some(flavour) = self.options.flavour {
+                manifest.convert(flavour);
+            }
+        })?;
         Ok(Node {
             document: Document::Manifest(Box::new(published)),
             children: Vec::new(),
@@ -173,7 +177,12 @@ impl Planner<'_> {
             .zip(&children)
             .map(|(entry, child)| (entry.digest.to_string(), child.document.descriptor()))
             .collect();
-        let published = index.edit(|index| rename_entries(index, &renamed))?;
+        let published = index.edit(|index| {
+            rename_entries(index, &renamed);
+            if let Some(flavour) = self.options.flavour {
+                index.convert(flavour);
+            }
+        })?;
         Ok(Node {
             document: Document::Index(published),
             children,

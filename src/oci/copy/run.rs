@@ -56,7 +56,7 @@ pub struct BlobReport {
     pub digest: String,
     /// Its size in bytes.
     pub size: u64,
-    /// The type under which the published manifest names it.
+    /// The type that the source's manifest gives it.
     pub media_type: String,
     /// What was done.
     #[serde(flatten)]
@@ -289,15 +289,10 @@ fn skipped(blob: &PlannedBlob, sink: &Sink) -> bool {
 }
 
 fn report(blob: &PlannedBlob, action: Action) -> BlobReport {
-    let media_type = &blob.descriptor.media_type;
     BlobReport {
         digest: blob.descriptor.digest.to_string(),
         size: blob.descriptor.size,
-        media_type: if blob.optional_in_registries {
-            media_type.clone()
-        } else {
-            media_type::ordinary(media_type)
-        },
+        media_type: blob.descriptor.media_type.clone(),
         action,
     }
 }

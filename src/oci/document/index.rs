@@ -51,4 +51,12 @@ impl Index {
     pub fn flavour(&self) -> Flavour {
         Flavour::of(self.media_type())
     }
+
+    /// Says the same in the words of a flavour; the manifests it names have to follow.
+    pub fn convert(&mut self, flavour: Flavour) {
+        self.media_type = Some(flavour.index().to_owned());
+        for entry in &mut self.manifests {
+            entry.media_type = media_type::in_flavour(&entry.media_type, flavour);
+        }
+    }
 }

@@ -77,4 +77,12 @@ impl Manifest {
             }
         }
     }
+
+    /// Says the same in the words of a flavour; the configuration's bytes stay what they are.
+    pub fn convert(&mut self, flavour: Flavour) {
+        self.media_type = Some(flavour.manifest().to_owned());
+        for blob in self.layers.iter_mut().chain([&mut self.config]) {
+            blob.media_type = media_type::in_flavour(&blob.media_type, flavour);
+        }
+    }
 }

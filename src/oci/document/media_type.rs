@@ -114,6 +114,36 @@ pub fn ordinary(media_type: &str) -> String {
     }
 }
 
+/// The type in the words of a flavour; one that only the other flavour knows stays as it is.
+pub fn in_flavour(media_type: &str, flavour: Flavour) -> String {
+    let fixed = if is_manifest(media_type) {
+        flavour.manifest()
+    } else if is_index(media_type) {
+        flavour.index()
+    } else if is_config(media_type) {
+        flavour.config()
+    } else {
+        return layer_in_flavour(media_type, flavour).unwrap_or_else(|| media_type.to_owned());
+    };
+    fixed.to_owned()
+}
+
+fn layer_in_flavour(media_type: &str, flavour: Flavour) -> Option<String> {
+    let suffix = match (compression(media_type)?, flavour) {
+        (Compression::None, _) => "",
+        (Compression::Gzip, Flavour::Docker) => ".gzip",
+        (Compression::Gzip, Flavour::Oci) => "+gzip",
+        (Compression::Zstd, Flavour::Docker) => return None,
+        (Compression::Zstd, Flavour::Oci) => "+zstd",
+    };
+    let stem = match (is_foreign(media_type), flavour) {
+        (false, flavour) => flavour.layer(),
+        (true, Flavour::Docker) => DOCKER_FOREIGN,
+        (true, Flavour::Oci) => OCI_FOREIGN,
+    };
+    Some(format!("{stem}{suffix}"))
+}
+
 /// The flavour and the compression of a foreign layer's type.
 fn foreign_suffix(media_type: &str) -> Option<(Flavour, &str)> {
     let (flavour, suffix) = media_type

@@ -128,6 +128,24 @@ fn every_foreign_type_has_an_ordinary_one() {
 }
 
 #[test]
+fn types_have_the_same_meaning_in_both_flavours() {
+    use media_type::in_flavour;
+    let manifest = Sealed::<Manifest>::parse(bytes(&manifest_json())).unwrap();
+    let oci = manifest.edit(|m| m.convert(Flavour::Oci)).unwrap();
+    assert_eq!(oci.media_type(), media_type::OCI_MANIFEST);
+    assert_eq!(oci.config.media_type, media_type::OCI_CONFIG);
+    assert_eq!(
+        oci.layers[0].media_type,
+        "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"
+    );
+    let back = oci.edit(|m| m.convert(Flavour::Docker)).unwrap();
+    assert_eq!(*back, *manifest);
+    let zstd = "application/vnd.oci.image.layer.v1.tar+zstd";
+    assert_eq!(in_flavour(zstd, Flavour::Docker), zstd);
+    assert_eq!(in_flavour("text/plain", Flavour::Oci), "text/plain");
+}
+
+#[test]
 fn documents_are_told_apart_by_what_they_say_and_hold() {
     let untyped = |mut value: Value| {
         value.as_object_mut().unwrap().remove("mediaType");
