@@ -150,6 +150,8 @@ fn yaml(folder: &Path, port: u16, setup: Setup) -> String {
     if setup.password {
         text += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {folder}/htpasswd\n");
     }
+    // Manifests with foreign layers are refused unless their URLs are allowed.
+    text += "validation:\n  manifests:\n    urls:\n      allow: ['.*']\n";
     text
 }
 
