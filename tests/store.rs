@@ -301,7 +301,13 @@ async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
     let dir = tempfile::tempdir().unwrap();
     let from = sink(&format!("oci:{}", path(&dir, "from")), &no_registry()).await;
     let image = StandIn::new(Flavour::Docker, OS_VERSION, &[(5_000, 1)]);
-    put_index(Flavour::Docker, &[image.clone()], &from, Some("a")).await;
+    put_index(
+        Flavour::Docker,
+        std::slice::from_ref(&image),
+        &from,
+        Some("a"),
+    )
+    .await;
     let layout = Layout::open(dir.path().join("from")).await.unwrap();
     let source = Source::Layout(layout);
     let to = format!("oci:{}:b", path(&dir, "to"));
@@ -503,6 +509,38 @@ async fn a_source_that_lies_leaves_nothing_half_made() {
         .filter(|path| path.to_string_lossy().contains("tmp") || path.ends_with("to.tar"))
         .collect();
     assert_eq!(leftovers, Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut image = base();
+    let foreign = "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip";
+    image.push(foreign, 4_000, 9, Vec::new());
+    let from = sink(&format!("oci:{}", path(&dir, "from")), &no_registry()).await;
+    image
+        .put_blobs(&from, |blob| blob.media_type != foreign)
+        .await;
+    from.publish(&image.document(), Some("a")).await.unwrap();
+    let layout = Layout::open(dir.path().join("from")).await.unwrap();
+    let source = Source::Layout(layout);
+    let target = sink(&format!("oci:{}", path(&dir, "to")), &no_registry()).await;
+    let plan = CopyPlan::new(&source, Some("a"), &CopyOptions::default())
+        .await
+        .unwrap();
+    let copier = Copier::new(no_registry(), Arc::new(Silent), 4);
+    let error = copier
+        .copy(&plan, &source, &target, Some("b"))
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("and it names no url to get it from"),
+        "{error}"
+    );
+    let layout = Layout::open(dir.path().join("to")).await.unwrap();
+    assert!(layout.index().await.unwrap().manifests.is_empty());
 }
 
 #[tokio::test]

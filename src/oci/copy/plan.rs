@@ -133,12 +133,12 @@ impl Planner<'_> {
 
     async fn visit(&self, document: Document, depth: usize) -> Result<Node, CopyError> {
         match document {
-            Document::Manifest(manifest) => self.visit_manifest(*manifest),
+            Document::Manifest(manifest) => self.visit_manifest(&manifest),
             Document::Index(index) => self.visit_index(index, depth).await,
         }
     }
 
-    fn visit_manifest(&self, manifest: Sealed<Manifest>) -> Result<Node, CopyError> {
+    fn visit_manifest(&self, manifest: &Sealed<Manifest>) -> Result<Node, CopyError> {
         let mut blobs = manifest.layers.clone();
         blobs.push(manifest.config.clone());
         let published = manifest.edit(|manifest| {
