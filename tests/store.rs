@@ -8,12 +8,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
 use wincimg::oci::archive::{Archive, ArchiveError};
-use wincimg::oci::copy::{Action, Copier, CopyOptions, CopyPlan, CopyReport};
+use wincimg::oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport};
 use wincimg::oci::document::{Document, Flavour, ImageConfig, Sealed};
 use wincimg::oci::layout::{Layout, LayoutError};
 use wincimg::oci::registry::Registry;
@@ -22,6 +24,7 @@ use wincimg::oci::stream::StreamError;
 use wincimg::progress::Silent;
 
 use support::docker_registry::{DockerRegistry, Setup};
+use support::proxy::{Fault, FaultProxy, Passed};
 use support::windows_base::{StandIn, put_index};
 
 const OS_VERSION: &str = "10.0.17763.973";
@@ -46,17 +49,19 @@ async fn sink(location: &str, registry: &Registry) -> Sink {
 }
 
 /// Copies everything from one place to another, as the command line names them.
-async fn copy(from: &str, to: &str, registry: &Registry) -> CopyReport {
+async fn try_copy(from: &str, to: &str, registry: &Registry) -> Result<CopyReport, CopyError> {
     let (from, to): (Location, Location) = (from.parse().unwrap(), to.parse().unwrap());
     let source = Source::open(&from, registry).await.unwrap();
     let sink = Sink::create(&to, registry).await.unwrap();
-    let plan = CopyPlan::new(&source, from.wanted(), &CopyOptions::default())
-        .await
-        .unwrap();
+    let plan = CopyPlan::new(&source, from.wanted(), &CopyOptions::default()).await?;
     let copier = Copier::new(registry.clone(), Arc::new(Silent), 4);
-    let report = copier.copy(&plan, &source, &sink, to.tag()).await.unwrap();
-    sink.finish().await.unwrap();
-    report
+    let report = copier.copy(&plan, &source, &sink, to.tag()).await?;
+    sink.finish().await?;
+    Ok(report)
+}
+
+async fn copy(from: &str, to: &str, registry: &Registry) -> CopyReport {
+    try_copy(from, to, registry).await.unwrap()
 }
 
 fn path(dir: &TempDir, name: &str) -> String {
@@ -541,6 +546,103 @@ async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
     );
     let layout = Layout::open(dir.path().join("to")).await.unwrap();
     assert!(layout.index().await.unwrap().manifests.is_empty());
+}
+
+#[tokio::test]
+async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
+    let layer = image.layers[0].0.digest.clone();
+    let name = layer.to_string();
+    let broken = Arc::new(AtomicBool::new(true));
+    let rule = {
+        let broken = broken.clone();
+        move |passed: &Passed| {
+            let hit = passed.method == "GET" && passed.path.ends_with(&name);
+            match (hit && broken.load(Ordering::SeqCst), passed.header("range")) {
+                (true, None) => Fault::CutAnswer(250_000),
+                (true, Some(_)) => Fault::Answer(503, Vec::new(), String::new()),
+                _ => Fault::Pass,
+            }
+        }
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let registry = registry(&proxy.host());
+    let from = format!("{}/app:1", proxy.host());
+    image.put(&sink(&from, &registry).await, Some("1")).await;
+    let dir = tempfile::tempdir().unwrap();
+    let to = format!("oci:{}:1", path(&dir, "to"));
+    assert!(try_copy(&from, &to, &registry).await.is_err());
+    let layout = Layout::open(dir.path().join("to")).await.unwrap();
+    assert!(layout.index().await.unwrap().manifests.is_empty());
+    assert!(!layout.blob_path(&layer).exists());
+
+    broken.store(false, Ordering::SeqCst);
+    let before = proxy.log().len();
+    copy(&from, &to, &registry).await;
+    let fetched = &proxy.log()[before..];
+    let of_layer = fetched
+        .iter()
+        .find(|passed| passed.method == "GET" && passed.path.ends_with(layer.as_ref()))
+        .unwrap();
+    assert!(of_layer.received < 200_000, "{of_layer:?}");
+    let names: Vec<_> = files(dir.path())
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+}
+
+#[tokio::test]
+async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = format!("oci:{}:a", path(&dir, "layout"));
+    let image = base();
+    image
+        .put(&sink(&location, &no_registry()).await, Some("a"))
+        .await;
+    let layout = Layout::open(dir.path().join("layout")).await.unwrap();
+    let source = Source::Layout(layout.clone());
+    let (blob, bytes) = &image.layers[0];
+    let mut read = Vec::new();
+    let mut reader = source.open_blob(blob).await.unwrap();
+    reader.read_to_end(&mut read).await.unwrap();
+    assert_eq!(&read, bytes);
+    read[100] ^= 1;
+    fs::write(layout.blob_path(&blob.digest), &read).unwrap();
+    let mut reader = source.open_blob(blob).await.unwrap();
+    let error = reader.read_to_end(&mut read).await.unwrap_err();
+    assert!(
+        error.to_string().contains(&blob.digest.to_string()),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_layout_is_not_pushed() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let registry = registry(&docker.host());
+    let dir = tempfile::tempdir().unwrap();
+    let from = format!("oci:{}:a", path(&dir, "from"));
+    let image = base();
+    image.put(&sink(&from, &registry).await, Some("a")).await;
+    let layout = Layout::open(dir.path().join("from")).await.unwrap();
+    let (blob, bytes) = &image.layers[0];
+    let to = format!("{}/app:1", docker.host());
+    for content in [vec![0; bytes.len()], bytes[..1000].to_vec()] {
+        fs::write(layout.blob_path(&blob.digest), content).unwrap();
+        let error = try_copy(&from, &to, &registry).await.unwrap_err();
+        assert!(
+            error.to_string().contains(&blob.digest.to_string()),
+            "{error}"
+        );
+    }
+    let source = Source::open(&to.parse().unwrap(), &registry).await.unwrap();
+    assert!(source.resolve(Some("1")).await.is_err());
 }
 
 #[tokio::test]

@@ -179,6 +179,15 @@ impl Layout {
         self.root.join("blobs").join(digest.algorithm().as_ref())
     }
 
+    /// The same, with the directory made: for a blob that someone else will put there, verified.
+    pub(super) async fn place_for(&self, blob: &Descriptor) -> Result<PathBuf, LayoutError> {
+        let dir = self.blob_dir(&blob.digest);
+        match tokio::fs::create_dir_all(&dir).await {
+            Ok(()) => Ok(self.blob_path(&blob.digest)),
+            Err(source) => Err(StreamError::write(&dir, source).into()),
+        }
+    }
+
     /// The bytes of a blob, not yet checked.
     pub fn blob(&self, blob: &Descriptor) -> FileRange {
         FileRange::new(self.blob_path(&blob.digest), 0, blob.size)

@@ -14,7 +14,8 @@ use super::document::{
 };
 use super::layout::{Layout, LayoutError};
 use super::reference::{Reference, ReferenceError, parse_reference};
-use super::registry::{BlobSource, Registry, RegistryError, Repository};
+use super::registry::{BlobReader, BlobSource, Registry, RegistryError, Repository};
+use super::stream::{Blob, StreamError, Verifying};
 use crate::progress::Task;
 
 /// Where an image is or shall be: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
@@ -145,6 +146,14 @@ pub enum StoreError {
         /// Why.
         source: Box<DocumentError>,
     },
+    /// A blob could not be read.
+    #[error("could not read a blob of {place}")]
+    Blob {
+        /// Where it is.
+        place: String,
+        /// Why.
+        source: Box<StreamError>,
+    },
     /// A document is larger than any real one.
     #[error("{digest} in {place} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
     TooLarge {
@@ -248,13 +257,29 @@ impl Source {
         }
     }
 
-    /// The blob's bytes, for a sink that verifies them.
-    pub fn blob(&self, blob: &Descriptor) -> Result<Box<dyn BlobSource>, StoreError> {
+    /// The blob's bytes, for a sink, which verifies them.
+    pub fn blob(&self, blob: &Descriptor) -> Result<Blob, StoreError> {
         Ok(match self {
-            Self::Registry(repository) => Box::new(repository.blob(&blob.into())),
-            Self::Layout(layout) => Box::new(layout.blob(blob)),
-            Self::Archive(archive) => Box::new(archive.blob(blob)?),
+            Self::Registry(repository) => Blob::Remote(repository.blob(&blob.into())),
+            Self::Layout(layout) => Blob::Local(layout.blob(blob)),
+            Self::Archive(archive) => Blob::Local(archive.blob(blob)?),
         })
+    }
+
+    /// A reader of the blob that ends with an error unless it was whole and right; what was made of
+    /// its bytes must not be used then.
+    pub async fn open_blob(&self, blob: &Descriptor) -> Result<BlobReader, StoreError> {
+        let opened = self.blob(blob)?.open(0).await;
+        let verified = opened
+            .map_err(|error| StreamError::unreadable(blob, 0, error))
+            .and_then(|reader| Verifying::new(reader, blob));
+        match verified {
+            Ok(reader) => Ok(Box::pin(reader)),
+            Err(source) => Err(StoreError::Blob {
+                place: self.to_string(),
+                source: Box::new(source),
+            }),
+        }
     }
 
     fn unusable(&self, source: DocumentError) -> StoreError {
@@ -337,6 +362,28 @@ impl Sink {
             Self::Archive(writer) => writer.staging().put_blob(blob, source, task).await?,
         }
         Ok(())
+    }
+
+    /// Stores a blob that is elsewhere. On this machine, a download that breaks is kept and gone on
+    /// with the next time.
+    pub async fn take_blob(
+        &self,
+        blob: &Descriptor,
+        from: &Blob,
+        task: &dyn Task,
+    ) -> Result<(), StoreError> {
+        let layout = match self {
+            Self::Registry(_) => None,
+            Self::Layout(layout) => Some(layout),
+            Self::Archive(writer) => Some(writer.staging()),
+        };
+        match (layout, from) {
+            (Some(layout), Blob::Remote(remote)) => {
+                let path = layout.place_for(blob).await?;
+                Ok(remote.download(&path, task).await?)
+            }
+            _ => self.put_blob(blob, from, task).await,
+        }
     }
 
     /// Stores a manifest that an index will name, without giving it a tag.

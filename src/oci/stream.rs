@@ -3,14 +3,16 @@
 
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
 use tempfile::NamedTempFile;
 use tokio::fs::File;
-use tokio::io::{AsyncReadExt, AsyncSeekExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
 
 use super::document::{Descriptor, Digest, DocumentError, Hasher};
-use super::registry::{BlobReader, BlobSource};
+use super::registry::{BlobReader, BlobSource, RemoteBlob};
 use crate::progress::Task;
 
 /// Large enough that hashing and system calls dominate, small enough for many transfers at once.
@@ -61,6 +63,16 @@ pub enum StreamError {
 }
 
 impl StreamError {
+    /// An error of reading a blob's bytes.
+    pub(super) fn unreadable(blob: &Descriptor, at: u64, source: io::Error) -> Self {
+        Self::Read {
+            digest: blob.digest.clone(),
+            at,
+            size: blob.size,
+            source,
+        }
+    }
+
     /// An error of writing a file, with a full disk told apart.
     pub(super) fn write(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
@@ -118,11 +130,92 @@ impl BlobSource for FileRange {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(async move {
             let mut file = File::open(&self.path).await?;
+            let (has, needs) = (file.metadata().await?.len(), self.start + self.len);
+            if has < needs {
+                let path = self.path.display();
+                return Err(io::Error::new(
+                    io::ErrorKind::UnexpectedEof,
+                    format!("{path} has {has} bytes: expected at least {needs}"),
+                ));
+            }
             file.set_max_buf_size(BUFFER);
             let offset = offset.min(self.len);
             file.seek(SeekFrom::Start(self.start + offset)).await?;
             Ok(Box::pin(AsyncReadExt::take(file, self.len - offset)) as BlobReader)
         })
+    }
+}
+
+/// The bytes of a blob that is somewhere.
+pub enum Blob {
+    /// On the network.
+    Remote(RemoteBlob),
+    /// On this machine.
+    Local(FileRange),
+}
+
+impl BlobSource for Blob {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        match self {
+            Self::Remote(remote) => remote.open(offset),
+            Self::Local(range) => range.open(offset),
+        }
+    }
+}
+
+/// A reader that fails at the end unless the bytes were exactly the blob's. What was made of them
+/// before that must not be used then.
+pub(super) struct Verifying {
+    reader: BlobReader,
+    blob: Descriptor,
+    read: u64,
+    hasher: Option<Hasher>,
+}
+
+impl Verifying {
+    /// Watches over a reader that begins at the blob's first byte.
+    pub(super) fn new(reader: BlobReader, blob: &Descriptor) -> Result<Self, StreamError> {
+        Ok(Self {
+            reader,
+            read: 0,
+            hasher: Some(Hasher::of(&blob.digest)?),
+            blob: blob.clone(),
+        })
+    }
+
+    fn check(&mut self) -> Result<(), StreamError> {
+        if self.read != self.blob.size {
+            return Err(StreamError::Length {
+                digest: self.blob.digest.clone(),
+                expected: self.blob.size,
+                found: self.read,
+            });
+        }
+        // The end may be read more than once; it is checked the first time.
+        match self.hasher.take() {
+            Some(hasher) => Ok(hasher.check(&self.blob.digest)?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl AsyncRead for Verifying {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(self.reader.as_mut().poll_read(context, buffer))?;
+        let new = &buffer.filled()[before..];
+        if new.is_empty() && buffer.remaining() > 0 {
+            return Poll::Ready(self.check().map_err(io::Error::other));
+        }
+        self.read += new.len() as u64;
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(new);
+        }
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -137,24 +230,21 @@ pub(super) async fn pour(
 ) -> Result<(), StreamError> {
     let mut hasher = Hasher::of(&blob.digest)?;
     let mut at = 0;
-    let read_error = |at, source| StreamError::Read {
-        digest: blob.digest.clone(),
-        at,
-        size: blob.size,
-        source,
-    };
     let length_error = |found| StreamError::Length {
         digest: blob.digest.clone(),
         expected: blob.size,
         found,
     };
-    let mut reader = source.open(0).await.map_err(|e| read_error(0, e))?;
+    let mut reader = source
+        .open(0)
+        .await
+        .map_err(|e| StreamError::unreadable(blob, 0, e))?;
     let mut buffer = vec![0; BUFFER];
     loop {
         let count = reader
             .read(&mut buffer)
             .await
-            .map_err(|e| read_error(at, e))?;
+            .map_err(|e| StreamError::unreadable(blob, at, e))?;
         if count == 0 {
             break;
         }
@@ -300,6 +390,37 @@ mod tests {
         let other = Bytes::from_static(b"CONTENT");
         let error = pour_into(target.path(), &other, &right).await.unwrap_err();
         assert!(matches!(error, StreamError::Content(_)), "{error:?}");
+    }
+
+    #[tokio::test]
+    async fn a_verified_reader_ends_well_only_after_the_right_bytes() {
+        let read = async |bytes: &'static [u8], blob: &Descriptor| {
+            let reader = Bytes::from_static(bytes).open(0).await.unwrap();
+            let mut text = String::new();
+            let mut reader = Verifying::new(reader, blob).unwrap();
+            reader.read_to_string(&mut text).await.map(|_| text)
+        };
+        let right = blob(b"content");
+        assert_eq!(read(b"content", &right).await.unwrap(), "content");
+        for wrong in [&b"CONTENT"[..], b"conten", b"contents", b""] {
+            let error = read(wrong, &right).await.unwrap_err();
+            assert!(error.to_string().contains("expected"), "{error}");
+        }
+        assert_eq!(read(b"", &blob(b"")).await.unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_too_short_is_not_begun() {
+        let file = NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"0123").unwrap();
+        let range = FileRange::new(file.path(), 0, 5);
+        let error = range.open(2).await.err().unwrap();
+        assert!(
+            error
+                .to_string()
+                .ends_with("has 4 bytes: expected at least 5"),
+            "{error}"
+        );
     }
 
     #[tokio::test]

@@ -112,7 +112,8 @@ impl ArchiveWriter {
         Ok(())
     }
 
-    /// The blobs in the staging directory, by their names in the archive.
+    /// The blobs in the staging directory, by their names in the archive. What a failed download
+    /// left there has no digest for a name.
     fn blobs(&self) -> io::Result<BTreeMap<String, PathBuf>> {
         let mut blobs = BTreeMap::new();
         let root = self.0.staging.path().join("blobs");
@@ -123,12 +124,11 @@ impl ArchiveWriter {
             let algorithm = algorithm?;
             for blob in fs::read_dir(algorithm.path())? {
                 let blob = blob?;
-                let name = format!(
-                    "blobs/{}/{}",
-                    algorithm.file_name().to_string_lossy(),
-                    blob.file_name().to_string_lossy()
-                );
-                blobs.insert(name, blob.path());
+                let (kind, hex) = (algorithm.file_name(), blob.file_name());
+                let digest = format!("{}:{}", kind.to_string_lossy(), hex.to_string_lossy());
+                if let Ok(digest) = digest.parse() {
+                    blobs.insert(blob_member(&digest), blob.path());
+                }
             }
         }
         Ok(blobs)

@@ -9,8 +9,9 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
 use super::{CopyError, CopyPlan, PlannedBlob};
 use crate::oci::document::{Descriptor, Digest, media_type};
-use crate::oci::registry::{BlobSource, Registry, RemoteBlob};
+use crate::oci::registry::Registry;
 use crate::oci::store::{Sink, Source, StoreError};
+use crate::oci::stream::Blob;
 use crate::progress::Progress;
 
 /// How many questions about blobs are under way at once for one image; they are small.
@@ -208,7 +209,7 @@ impl Copier {
             Some(from) => Action::Mount { from },
             None if in_source => {
                 let bytes = source.blob(descriptor)?;
-                self.transfer(descriptor, bytes.as_ref(), sink).await?;
+                self.transfer(descriptor, &bytes, sink).await?;
                 Action::Copy
             }
             None => {
@@ -247,7 +248,7 @@ impl Copier {
     async fn transfer(
         &self,
         blob: &Descriptor,
-        bytes: &dyn BlobSource,
+        bytes: &Blob,
         sink: &Sink,
     ) -> Result<(), CopyError> {
         if self.dry_run {
@@ -257,7 +258,7 @@ impl Copier {
         let _permit = self.transfers.acquire().await.ok();
         let label = format!("{sink} {}", short(&blob.digest));
         let task = self.progress.task(&label, Some(blob.size));
-        sink.put_blob(blob, bytes, task.as_ref()).await?;
+        sink.take_blob(blob, bytes, task.as_ref()).await?;
         task.done("copied");
         Ok(())
     }
@@ -267,7 +268,7 @@ impl Copier {
         &self,
         blob: &Descriptor,
         source: &Source,
-    ) -> Result<(RemoteBlob, String), CopyError> {
+    ) -> Result<(Blob, String), CopyError> {
         let Some(first) = blob.urls.first() else {
             return Err(CopyError::NowhereToBeFound {
                 place: source.to_string(),
@@ -275,7 +276,7 @@ impl Copier {
             });
         };
         let bytes = self.registry.url_source(&blob.urls, &blob.into());
-        Ok((bytes, first.clone()))
+        Ok((Blob::Remote(bytes), first.clone()))
     }
 
     fn places(&self, digest: &Digest) -> Arc<AsyncMutex<Vec<Sink>>> {
