@@ -212,10 +212,7 @@ impl Delivery<'_> {
             .map(|(image, assembled)| self.deliver_one(image, assembled, &route));
         let done = try_join_all(work).await?;
         let index = if several {
-            Some(
-                self.deliver_index(&done, destination, naming, &sink)
-                    .await?,
-            )
+            Some(self.deliver_index(&done, &route).await?)
         } else {
             None
         };
