@@ -260,7 +260,7 @@ impl Source {
     /// The blob's bytes, for a sink, which verifies them.
     pub fn blob(&self, blob: &Descriptor) -> Result<Blob, StoreError> {
         Ok(match self {
-            Self::Registry(repository) => Blob::Remote(repository.blob(&blob.into())),
+            Self::Registry(repository) => Blob::Remote(Box::new(repository.blob(&blob.into()))),
             Self::Layout(layout) => Blob::Local(layout.blob(blob)),
             Self::Archive(archive) => Blob::Local(archive.blob(blob)?),
         })

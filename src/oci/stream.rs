@@ -149,7 +149,7 @@ impl BlobSource for FileRange {
 /// The bytes of a blob that is somewhere.
 pub enum Blob {
     /// On the network.
-    Remote(RemoteBlob),
+    Remote(Box<RemoteBlob>),
     /// On this machine.
     Local(FileRange),
 }

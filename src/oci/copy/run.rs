@@ -276,7 +276,7 @@ impl Copier {
             });
         };
         let bytes = self.registry.url_source(&blob.urls, &blob.into());
-        Ok((Blob::Remote(bytes), first.clone()))
+        Ok((Blob::Remote(Box::new(bytes)), first.clone()))
     }
 
     fn places(&self, digest: &Digest) -> Arc<AsyncMutex<Vec<Sink>>> {
