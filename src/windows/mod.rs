@@ -5,6 +5,7 @@
 pub mod compat;
 pub mod hive;
 pub mod path;
+pub mod regfile;
 pub mod registry;
 pub mod release;
 pub mod security;

@@ -1,0 +1,77 @@
+//! A place in one line of a registration file, which errors point at.
+
+use super::{Problem, RegFileError};
+
+/// What is left of a line to read.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'t> {
+    number: usize,
+    whole: &'t str,
+    rest: &'t str,
+}
+
+impl<'t> Line<'t> {
+    pub(super) fn new(number: usize, text: &'t str) -> Self {
+        Self {
+            number,
+            whole: text,
+            rest: text,
+        }
+    }
+
+    /// What is left.
+    pub(super) fn rest(&self) -> &'t str {
+        self.rest
+    }
+
+    /// Takes a text if it comes next, in whatever case.
+    pub(super) fn take(&mut self, text: &str) -> bool {
+        match self.rest.get(..text.len()) {
+            Some(start) if start.eq_ignore_ascii_case(text) => {
+                self.rest = &self.rest[text.len()..];
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Takes the next character.
+    pub(super) fn next(&mut self) -> Option<char> {
+        let mut chars = self.rest.chars();
+        let next = chars.next()?;
+        self.rest = chars.as_str();
+        Some(next)
+    }
+
+    /// Takes all characters that are so.
+    pub(super) fn take_while(&mut self, so: impl Fn(char) -> bool) -> &'t str {
+        let end = self.rest.find(|c| !so(c)).unwrap_or(self.rest.len());
+        let (taken, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        taken
+    }
+
+    pub(super) fn skip_blanks(&mut self) {
+        self.take_while(|c| c == ' ' || c == '\t');
+    }
+
+    /// Nothing but blanks and a comment may be left.
+    pub(super) fn end(mut self) -> Result<(), RegFileError> {
+        self.skip_blanks();
+        if self.rest.is_empty() || self.rest.starts_with(';') {
+            Ok(())
+        } else {
+            Err(self.error(Problem::Expected("the end of the line")))
+        }
+    }
+
+    /// An error at this place.
+    pub(super) fn error(&self, problem: Problem) -> RegFileError {
+        let before = self.whole.len() - self.rest.len();
+        RegFileError {
+            line: self.number,
+            column: self.whole[..before].chars().count() + 1,
+            problem,
+        }
+    }
+}
