@@ -3,8 +3,8 @@
 use super::cells::CellWriter;
 use super::descriptors::{self, Position};
 use super::format::{
-    ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, VALUE_HEADER, base,
-    checksum, encode_name, key_flags, utf16_len, value_flags,
+    ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_PADDING,
+    VALUE_HEADER, base, checksum, encode_name, key_flags, utf16_len, value_flags,
 };
 use super::record::Record;
 use super::shared::SharedDescriptors;
@@ -205,7 +205,8 @@ impl Writer {
         let record = Record::new(*b"db").u16(count).u32(list).u32(0);
         let big = self.cells.add(record.as_bytes())?;
         for (index, segment) in segments.enumerate() {
-            let cell = self.cells.add(segment)?;
+            let cell = self.cells.reserve(segment.len() + SEGMENT_PADDING)?;
+            self.cells.fill(cell, 0, segment);
             self.cells.set(list, 4 * index, cell);
         }
         Ok((size, big))

@@ -1,21 +1,12 @@
-//! Delta hives against the world: a hive that Windows wrote, and two independent readers.
-
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::print_stderr,
-    missing_docs
-)]
+//! The hive that a Windows sandbox wrote, read whole and held against ours.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use wincimg::windows::hive::{FileTime, Hive, Key, Semantics, ValueContent, merged, write_deltas};
-use wincimg::windows::registry::{
-    DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, upcase::Folded,
-};
-use wincimg::windows::security::{Layout, SecurityDescriptor, ace_flags};
+use wincimg::windows::hive::{Hive, Key, Semantics, ValueContent};
+use wincimg::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
+use wincimg::windows::security::{SecurityDescriptor, ace_flags};
+
+use crate::{hive_of, path, set};
 
 const SAMPLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -23,30 +14,12 @@ const SAMPLE: &str = concat!(
 );
 
 /// The delta hive of a Windows sandbox, where it is at hand.
-fn sample() -> Option<Vec<u8>> {
+pub(crate) fn sample() -> Option<Vec<u8>> {
     let bytes = std::fs::read(SAMPLE).ok();
     if bytes.is_none() {
         eprintln!("skipped: the sample hive is not here");
     }
     bytes
-}
-
-fn path(text: &str) -> KeyPath {
-    text.parse().unwrap()
-}
-
-fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
-    RegistryEdit::SetValue {
-        key: path(key),
-        name: name.into(),
-        data,
-    }
-}
-
-fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
-    let mut hives = write_deltas(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
-    assert_eq!(hives.len(), 1, "one root touched, one hive");
-    hives.remove(0).bytes
 }
 
 /// What the sample's service keys have, written by us.

@@ -1,0 +1,35 @@
+//! Delta hives against the world: a hive that Windows wrote, two independent readers, and damage.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    missing_docs
+)]
+
+//mod damage;
+//mod properties;
+mod readers;
+mod sample;
+mod structure;
+
+use wincimg::windows::hive::{FileTime, write_deltas};
+use wincimg::windows::registry::{KeyPath, RegistryData, RegistryEdit};
+
+fn path(text: &str) -> KeyPath {
+    text.parse().unwrap()
+}
+
+fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
+    RegistryEdit::SetValue {
+        key: path(key),
+        name: name.into(),
+        data,
+    }
+}
+
+fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
+    let mut hives = write_deltas(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
+    assert_eq!(hives.len(), 1, "one root touched, one hive");
+    hives.remove(0).bytes
+}
