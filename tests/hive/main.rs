@@ -7,8 +7,8 @@
     missing_docs
 )]
 
-//mod damage;
-//mod properties;
+mod damage;
+mod properties;
 mod readers;
 mod sample;
 mod structure;

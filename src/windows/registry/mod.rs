@@ -5,6 +5,9 @@
 //! setting a value or creating a key below a key that an earlier edit deleted brings that key back,
 //! empty, with nothing of the base in it; deleting below a deleted key does nothing more; a key
 //! created with [`KeyMode::Replace`] loses what earlier edits put into it.
+//!
+//! Edits are made without reading the image below. Where an edit deletes something in a key that is
+//! not there, a container sees that key, empty.
 
 mod data;
 mod path;

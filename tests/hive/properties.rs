@@ -1,0 +1,211 @@
+//! What holds for any edits: they come back as they were, and a container sees what they say.
+
+use std::collections::BTreeMap;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use wincimg::windows::hive::{FileTime, Hive, Key, edits, merged, write_deltas};
+use wincimg::windows::regfile;
+use wincimg::windows::registry::{
+    DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, upcase,
+};
+
+const KEYS: [&str; 3] = ["alpha", "ß-µ", "ключ"];
+const VALUES: [&str; 3] = ["", "x", "Ünï"];
+
+/// A name in some case that Windows takes for the same.
+fn in_some_case(name: &'static str) -> impl Strategy<Value = String> {
+    let upper = |name: &str| -> String {
+        let units = name.encode_utf16().map(upcase::upcase);
+        char::decode_utf16(units).map(Result::unwrap).collect()
+    };
+    select(vec![name.to_owned(), upper(name)])
+}
+
+fn key() -> impl Strategy<Value = KeyPath> {
+    vec(select(&KEYS[..]).prop_flat_map(in_some_case), 1..=3).prop_map(|names| {
+        let root = KeyPath::root_of(Root::Software);
+        names
+            .iter()
+            .fold(root, |key, name| key.child(name).unwrap())
+    })
+}
+
+fn value_name() -> impl Strategy<Value = String> {
+    select(&VALUES[..]).prop_flat_map(in_some_case)
+}
+
+fn data() -> impl Strategy<Value = RegistryData> {
+    let size = prop_oneof![8 => 0..20_usize, 1 => 16_340..16_350_usize];
+    (0..13_u32, size, any::<u8>()).prop_map(|(kind, size, byte)| {
+        let bytes: Vec<u8> = (byte..=255).cycle().take(size).collect();
+        RegistryData::new(DataType(kind), bytes)
+    })
+}
+
+fn edit() -> impl Strategy<Value = RegistryEdit> {
+    let mode = select(vec![
+        KeyMode::Merge,
+        KeyMode::Replace,
+        KeyMode::ReplaceValues,
+    ]);
+    prop_oneof![
+        4 => (key(), value_name(), data())
+            .prop_map(|(key, name, data)| RegistryEdit::SetValue { key, name, data }),
+        1 => (key(), value_name()).prop_map(|(key, name)| RegistryEdit::DeleteValue { key, name }),
+        2 => (key(), mode).prop_map(|(key, mode)| RegistryEdit::CreateKey { key, mode }),
+        1 => key().prop_map(|key| RegistryEdit::DeleteKey { key }),
+    ]
+}
+
+/// An edit that takes nothing away.
+fn addition() -> impl Strategy<Value = RegistryEdit> {
+    prop_oneof![
+        (key(), value_name(), data()).prop_map(|(key, name, data)| RegistryEdit::SetValue {
+            key,
+            name,
+            data
+        }),
+        key().prop_map(|key| RegistryEdit::CreateKey {
+            key,
+            mode: KeyMode::Merge
+        }),
+    ]
+}
+
+fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
+    let mut hives = write_deltas(edits, FileTime(1)).unwrap();
+    hives.pop().map(|hive| hive.bytes).unwrap_or_default()
+}
+
+/// A registry without layers, which edits change one after the other.
+#[derive(Debug, Default, PartialEq)]
+struct Plain(BTreeMap<Vec<upcase::Folded>, BTreeMap<upcase::Folded, RegistryData>>);
+
+impl Plain {
+    fn apply(&mut self, edit: &RegistryEdit) {
+        let names = edit.key().components().iter();
+        let path: Vec<_> = names.map(|name| upcase::Folded::new(name)).collect();
+        match edit {
+            RegistryEdit::SetValue { name, data, .. } => {
+                let name = upcase::Folded::new(name);
+                self.key(&path).insert(name, data.clone());
+            }
+            RegistryEdit::DeleteValue { name, .. } => {
+                if let Some(values) = self.0.get_mut(&path) {
+                    values.remove(&upcase::Folded::new(name));
+                }
+            }
+            RegistryEdit::CreateKey { mode, .. } => {
+                if *mode == KeyMode::Replace {
+                    self.remove(&path);
+                }
+                let values = self.key(&path);
+                if *mode == KeyMode::ReplaceValues {
+                    values.clear();
+                }
+            }
+            RegistryEdit::DeleteKey { .. } => self.remove(&path),
+        }
+    }
+
+    fn key(&mut self, path: &[upcase::Folded]) -> &mut BTreeMap<upcase::Folded, RegistryData> {
+        for end in 0..path.len() {
+            self.0.entry(path[..end].to_vec()).or_default();
+        }
+        self.0.entry(path.to_vec()).or_default()
+    }
+
+    fn remove(&mut self, path: &[upcase::Folded]) {
+        self.0.retain(|key, _| !key.starts_with(path));
+    }
+
+    fn of(root: &Key<'_>) -> Self {
+        let mut plain = Self::default();
+        plain.add(&mut Vec::new(), root);
+        plain
+    }
+
+    fn add(&mut self, path: &mut Vec<upcase::Folded>, key: &Key<'_>) {
+        let values = key.values.iter();
+        let values = values.map(|v| (upcase::Folded::new(&v.name), v.data().unwrap()));
+        self.0.insert(path.clone(), values.collect());
+        for subkey in &key.subkeys {
+            path.push(upcase::Folded::new(&subkey.name));
+            self.add(path, subkey);
+            path.pop();
+        }
+    }
+}
+
+/// Every key that an edit can be about, each with a value.
+fn full_base() -> Vec<RegistryEdit> {
+    let mut level = vec![KeyPath::root_of(Root::Software)];
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        level = level
+            .iter()
+            .flat_map(|key| KEYS.map(|name| key.child(name).unwrap()))
+            .collect();
+        all.extend(level.clone());
+    }
+    let value = |key| RegistryEdit::SetValue {
+        key,
+        name: "x".into(),
+        data: RegistryData::dword(9),
+    };
+    all.into_iter().map(value).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn edits_come_back_from_the_hive_that_holds_them(list in vec(edit(), 1..12)) {
+        let bytes = hive_of(&list);
+        let hive = Hive::read(&bytes).unwrap();
+        let read = edits(Root::Software, &hive.root).unwrap();
+        prop_assert_eq!(hive_of(&read), &*bytes);
+        let again = hive_of(&read);
+        let again = Hive::read(&again).unwrap();
+        prop_assert_eq!(edits(Root::Software, &again.root).unwrap(), read);
+    }
+
+    #[test]
+    fn a_value_that_was_set_last_comes_back_exactly(key in key(), name in value_name(), data in data()) {
+        let edit = RegistryEdit::SetValue { key, name, data };
+        let bytes = hive_of(std::slice::from_ref(&edit));
+        let hive = Hive::read(&bytes).unwrap();
+        prop_assert_eq!(edits(Root::Software, &hive.root).unwrap(), [edit]);
+    }
+
+    #[test]
+    fn a_container_sees_what_the_edits_say(
+        first in vec(addition(), 0..8),
+        second in vec(edit(), 1..12),
+    ) {
+        let base = full_base();
+        let mut plain = Plain::default();
+        for edit in base.iter().chain(&first).chain(&second) {
+            plain.apply(edit);
+        }
+        let layers = [base, first, second].map(|list| hive_of(&list));
+        let roots = layers.iter().filter(|bytes| !bytes.is_empty());
+        let view = merged(None, roots.map(|bytes| Hive::read(bytes).unwrap().root)).unwrap();
+        prop_assert_eq!(Plain::of(&view), plain);
+    }
+
+    #[test]
+    fn a_registration_file_of_a_hive_makes_the_same_hive(list in vec(edit(), 1..12)) {
+        let no_words_for = |edit: &RegistryEdit| {
+            matches!(edit, RegistryEdit::CreateKey { mode: KeyMode::ReplaceValues, .. })
+        };
+        prop_assume!(!list.iter().any(no_words_for));
+        let bytes = hive_of(&list);
+        let hive = Hive::read(&bytes).unwrap();
+        let text = regfile::export(Root::Software.long_name(), &hive.root);
+        let read = regfile::import(&regfile::to_utf16(&text)).unwrap();
+        prop_assert_eq!(hive_of(&read), bytes);
+    }
+}
