@@ -174,9 +174,9 @@ fn read_damaged(cases: u64, seed: u64) -> (u64, Duration) {
 
 #[test]
 fn damaged_hives_never_cause_a_panic() {
-    let (readable, _) = read_damaged(20_000, 1);
+    let (readable, _) = read_damaged(5_000, 1);
     // Some changes do no harm, and most do: otherwise this would test nothing.
-    assert!((1_000..15_000).contains(&readable), "{readable}");
+    assert!((250..3_750).contains(&readable), "{readable}");
 }
 
 #[test]
@@ -203,7 +203,7 @@ fn damaged_registration_files_never_cause_a_panic() {
         ",",
     ];
     let mut readable = 0;
-    for case in 0..20_000 {
+    for case in 0..5_000 {
         let mut bytes = if case % 2 == 0 {
             texts[0].clone().into_bytes()
         } else {
@@ -222,5 +222,5 @@ fn damaged_registration_files_never_cause_a_panic() {
         }
         readable += u32::from(regfile::import(&bytes).is_ok());
     }
-    assert!((200..19_000).contains(&readable), "{readable}");
+    assert!((50..4_750).contains(&readable), "{readable}");
 }

@@ -10,6 +10,7 @@ use wincimg::windows::regfile;
 use wincimg::windows::registry::{
     DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, upcase,
 };
+use wincimg::windows::security::{Layout, SecurityDescriptor};
 
 const KEYS: [&str; 3] = ["alpha", "ß-µ", "ключ"];
 const VALUES: [&str; 3] = ["", "x", "Ünï"];
@@ -207,5 +208,18 @@ proptest! {
         let text = regfile::export(Root::Software.long_name(), &hive.root);
         let read = regfile::import(&regfile::to_utf16(&text)).unwrap();
         prop_assert_eq!(hive_of(&read), bytes);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused(text in "[HKLM\\\\SOFTWARE:OGDS();ABF0x\\[\\]\"=@,é-]{0,40}", bytes in vec(any::<u8>(), 0..60)) {
+        let _ = text.parse::<KeyPath>();
+        if let Ok(descriptor) = text.parse::<SecurityDescriptor>() {
+            let bytes = descriptor.to_bytes(Layout::ListsFirst);
+            prop_assert_eq!(SecurityDescriptor::from_bytes(&bytes), Ok(descriptor));
+        }
+        let _ = SecurityDescriptor::from_bytes(&bytes);
+        let _ = regfile::import(&bytes);
+        let _ = regfile::import(format!("REGEDIT4\n[HKEY_USERS\\.DEFAULT]\n{text}").as_bytes());
+        let _ = Hive::read(&bytes);
     }
 }

@@ -33,6 +33,7 @@ mod merge;
 mod reader;
 mod record;
 mod shared;
+mod shutdown;
 mod tree;
 mod writer;
 
@@ -40,10 +41,25 @@ pub use changes::edits;
 pub use key::{Key, Value, ValueContent};
 pub use merge::merged;
 pub use reader::Hive;
+pub use shutdown::{ShutdownTimes, shutdown_edits};
 pub use writer::{DeltaHive, write_deltas};
 
 use crate::windows::registry::{KeyPath, Root};
 use crate::windows::security::SddlError;
+
+/// Where Windows shows the hive that a file of a layer's `Hives` directory changes, in the spelling
+/// of registration files. Knows the two that cannot be edited here too.
+pub fn mounted_as(delta_name: &str) -> Option<&'static str> {
+    if let Some(root) = Root::from_delta_name(delta_name) {
+        return Some(root.long_name());
+    }
+    [
+        ("Sam_Delta", r"HKEY_LOCAL_MACHINE\SAM"),
+        ("Security_Delta", r"HKEY_LOCAL_MACHINE\SECURITY"),
+    ]
+    .into_iter()
+    .find_map(|(name, mounted)| name.eq_ignore_ascii_case(delta_name).then_some(mounted))
+}
 
 /// A point in time as Windows counts: units of 100 nanoseconds since 1601.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

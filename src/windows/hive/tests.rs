@@ -415,3 +415,15 @@ fn a_passed_through_key_takes_its_class_from_below() {
     assert_eq!(key.class.as_deref(), Some("from below"));
     assert_eq!(key.timestamp, NOON);
 }
+
+#[test]
+fn every_delta_file_of_a_layer_has_its_place_in_the_registry() {
+    for (file, place) in [
+        ("SYSTEM_DELTA", r"HKEY_LOCAL_MACHINE\SYSTEM"),
+        ("DefaultUser_Delta", r"HKEY_USERS\.DEFAULT"),
+        ("Sam_Delta", r"HKEY_LOCAL_MACHINE\SAM"),
+    ] {
+        assert_eq!(mounted_as(file), Some(place));
+    }
+    assert_eq!(mounted_as("System_Base"), None);
+}

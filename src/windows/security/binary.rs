@@ -148,17 +148,21 @@ impl Acl {
         Some(Self { revision, entries })
     }
 
+    /// How many bytes the list takes.
+    pub(super) fn len(&self) -> usize {
+        let entries = self.entries.iter().map(|entry| 4 + entry.body.len());
+        8 + entries.sum::<usize>()
+    }
+
     fn write(&self, out: &mut Vec<u8>) {
-        let start = out.len();
         let [count_low, count_high, ..] = self.entries.len().to_le_bytes();
-        out.extend([self.revision, 0, 0, 0, count_low, count_high, 0, 0]);
+        let [low, high, ..] = self.len().to_le_bytes();
+        out.extend([self.revision, 0, low, high, count_low, count_high, 0, 0]);
         for entry in &self.entries {
             let [low, high, ..] = (4 + entry.body.len()).to_le_bytes();
             out.extend([entry.kind, entry.flags, low, high]);
             entry.body.write(out);
         }
-        let [low, high, ..] = (out.len() - start).to_le_bytes();
-        out[start + 2..start + 4].copy_from_slice(&[low, high]);
     }
 }
 

@@ -29,6 +29,9 @@ pub enum SddlError {
         /// The text.
         text: String,
     },
+    /// More entries than the binary form can hold.
+    #[error("an access list of more than 65535 bytes")]
+    ListTooLong,
     /// An entry that is not understood.
     #[error("({text}) is no access entry: expected (A;flags;rights;;;account)")]
     Entry {
@@ -138,10 +141,14 @@ impl SecurityDescriptor {
             return Ok(());
         }
         self.control |= list_flags(flags, system)?;
-        let list = Some(Acl {
+        let list = Acl {
             revision: 2,
             entries: read_entries(entries)?,
-        });
+        };
+        if list.len() > usize::from(u16::MAX) {
+            return Err(SddlError::ListTooLong);
+        }
+        let list = Some(list);
         if system {
             self.sacl = list;
         } else {

@@ -78,6 +78,17 @@ fn texts_that_are_no_descriptor_say_why() {
 }
 
 #[test]
+fn a_list_that_the_binary_form_cannot_hold_is_refused() {
+    let long = format!("D:{}", "(A;;KR;;;BA)".repeat(2_730));
+    assert!(long.parse::<SecurityDescriptor>().is_ok());
+    let longer = format!("{long}(A;;KR;;;BA)");
+    assert_eq!(
+        longer.parse::<SecurityDescriptor>(),
+        Err(SddlError::ListTooLong)
+    );
+}
+
+#[test]
 fn bytes_that_are_cut_or_wrong_are_refused() {
     let whole = directory_descriptor();
     for length in 0..whole.len() {

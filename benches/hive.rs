@@ -1,0 +1,72 @@
+//! How long delta hives take: ten thousand edits in under 50 ms, a pause image's in under 2 ms.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use wincimg::windows::hive::{FileTime, Hive, merged, write_deltas};
+use wincimg::windows::registry::{RegistryData, RegistryEdit};
+
+fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
+    RegistryEdit::SetValue {
+        key: key.parse().unwrap(),
+        name: name.into(),
+        data,
+    }
+}
+
+/// The shutdown time in both of its places, and a service that is off.
+fn pause() -> Vec<RegistryEdit> {
+    let control = r"HKLM\SYSTEM\CurrentControlSet\Control";
+    let services = r"HKLM\SYSTEM\CurrentControlSet\Services";
+    vec![
+        set(
+            &format!(r"{services}\cexecsvc"),
+            "ProcessShutdownTimeoutSeconds",
+            RegistryData::dword(30),
+        ),
+        set(
+            control,
+            "WaitToKillServiceTimeout",
+            RegistryData::sz("30000"),
+        ),
+        set(
+            &format!(r"{services}\DiagTrack"),
+            "Start",
+            RegistryData::dword(4),
+        ),
+    ]
+}
+
+fn ten_thousand() -> Vec<RegistryEdit> {
+    (0..10_000)
+        .map(|number| {
+            let key = format!(r"HKLM\SOFTWARE\Vendor {}\Product\Part {number}", number % 7);
+            set(&key, "Path", RegistryData::sz(r"C:\Program Files\Vendor"))
+        })
+        .collect()
+}
+
+fn hives(criterion: &mut Criterion) {
+    let time = FileTime::from_unix_seconds(1_600_000_000);
+    let pause = pause();
+    criterion.bench_function("write the pause image's hive", |bench| {
+        bench.iter(|| write_deltas(black_box(&pause), time).unwrap());
+    });
+    let many = ten_thousand();
+    criterion.bench_function("write 10000 edits", |bench| {
+        bench.iter(|| write_deltas(black_box(&many), time).unwrap());
+    });
+    let written = write_deltas(&many, time).unwrap();
+    criterion.bench_function("read 10000 keys", |bench| {
+        bench.iter(|| Hive::read(black_box(&written[0].bytes)).unwrap());
+    });
+    let root = Hive::read(&written[0].bytes).unwrap().root;
+    criterion.bench_function("merge 10000 keys over themselves", |bench| {
+        bench.iter(|| merged(Some(root.clone()), [root.clone()]));
+    });
+}
+
+criterion_group!(benches, hives);
+criterion_main!(benches);
