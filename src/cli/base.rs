@@ -9,6 +9,7 @@ use serde_json::json;
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
+use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure};
 use super::session::Session;
 use crate::oci::base::{
@@ -114,7 +115,7 @@ impl Base {
 
 impl List {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let registry = self.common.registry.connect(session)?;
+        let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name).map_err(name_failure)?;
         let repository = registry.repository(&reference);
@@ -152,7 +153,7 @@ fn may_start(image: &ListedImage, host: HostBuild) -> bool {
 
 impl Resolve {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let registry = self.common.registry.connect(session)?;
+        let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name).map_err(name_failure)?;
         let host = HostBuild::new(self.host_build);

@@ -114,7 +114,8 @@ impl Build {
         let recipe = found(&self.image)?;
         let created = source_date_epoch()?;
         let hosts = self.hosts.distinct_builds(session)?;
-        let registry = self.connection.connect(session)?;
+        let progress = progress::display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
         let values: BTreeMap<String, String> = self.values.iter().cloned().collect();
         let order = Order {
             recipe: &recipe,
@@ -145,7 +146,7 @@ impl Build {
                     created,
                     cancelled: Arc::clone(&cancelled.0),
                 },
-                progress: progress::display(session),
+                progress: Arc::clone(&progress),
             };
             let naming = Naming {
                 name: self

@@ -38,7 +38,7 @@ impl Progress for Plain {
     fn note(&self, message: &str) {
         use std::io::Write;
         // Nobody is left to tell when stderr is gone.
-        let _ = writeln!(std::io::stderr(), "{message}");
+        let _ = writeln!(std::io::stderr(), "note: {message}");
     }
 }
 
@@ -61,7 +61,7 @@ impl Progress for Bars {
 
     fn note(&self, message: &str) {
         // Nobody is left to tell when stderr is gone.
-        let _ = self.0.println(message);
+        let _ = self.0.println(format!("note: {message}"));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
@@ -9,10 +10,9 @@ use clap::Args;
 use jiff::SignedDuration;
 
 use super::failure::Failure;
-use super::progress;
-use super::session::Session;
 use crate::oci::base::{BaseRegistry, NameError};
 use crate::oci::registry::{Options, Registry, RegistryError};
+use crate::progress::Progress;
 
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
@@ -34,7 +34,7 @@ pub(super) struct RegistryArgs {
 
 impl RegistryArgs {
     /// The client for all registries of this run.
-    pub(super) fn connect(&self, session: &Session) -> Result<Registry, Failure> {
+    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
         if let Some(path) = &self.registry_config
             && !path.is_file()
         {
@@ -49,7 +49,7 @@ impl RegistryArgs {
             timeout: self.timeout,
             ..Options::default()
         };
-        Registry::new(options, progress::display(session)).map_err(registry_failure)
+        Registry::new(options, progress).map_err(registry_failure)
     }
 }
 

@@ -13,5 +13,7 @@ pub use fit::{Fit, Match, Span};
 pub use list::{ListedImage, Listing};
 pub use name::{BaseRegistry, NAMES, NameError};
 pub use pool::Neighbour;
-pub use resolve::{BaseImage, NothingFits, Resolution, ResolveError, SetAside, resolve};
+pub use resolve::{
+    BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve,
+};
 pub use tag::{Arch, BaseTag, Flavour, Names};

@@ -63,8 +63,11 @@ impl FromStr for BaseRegistry {
             host: host.to_owned(),
             prefix,
         };
-        parse_reference(&format!("{registry}/windows")).map_err(|_| refused())?;
-        Ok(registry)
+        // A host without dot and port would be taken for a repository of Docker Hub.
+        match parse_reference(&format!("{registry}/windows")) {
+            Ok(reference) if reference.registry() == registry.host => Ok(registry),
+            _ => Err(refused()),
+        }
     }
 }
 

@@ -37,6 +37,16 @@ pub struct BaseImage {
 }
 
 impl BaseImage {
+    /// The reference under which the repository has it, for a copy that is to look the same: the
+    /// index, where the tag named one, with whatever else is in it.
+    pub fn published(&self) -> Reference {
+        let (image, tag) = (&self.reference, self.reference.tag().unwrap_or_default());
+        match &self.index {
+            Some(index) => pinned(image.registry(), image.repository(), tag, index),
+            None => image.clone(),
+        }
+    }
+
     /// The digest of the image's manifest, which the reference is pinned to.
     pub fn digest(&self) -> &Digest {
         self.image.digest()
@@ -152,6 +162,83 @@ impl NothingFits {
     }
 }
 
+/// A repository of base images, with its tags as they were listed once.
+#[derive(Debug, Clone)]
+pub struct BaseRepository {
+    repository: Repository,
+    tags: Vec<String>,
+}
+
+impl BaseRepository {
+    /// Lists the tags of a repository.
+    pub async fn open(registry: &Registry, repository: &Reference) -> Result<Self, RegistryError> {
+        let repository = registry.repository(repository);
+        let tags = repository.tags().await?;
+        Ok(Self { repository, tags })
+    }
+
+    /// All its tags.
+    pub fn tags(&self) -> &[String] {
+        &self.tags
+    }
+
+    /// Finds the image that fits a host best.
+    pub async fn resolve(
+        &self,
+        host: HostBuild,
+        wanted: Match,
+    ) -> Result<Resolution, ResolveError> {
+        let pool = Pool::new(&self.tags, host, wanted);
+        if pool.is_empty() {
+            return Err(ResolveError::NoBaseTags {
+                repository: self.repository.to_string(),
+                count: self.tags.len(),
+            });
+        }
+        let mut search = Search {
+            repository: &self.repository,
+            pool,
+            set_aside: Vec::new(),
+        };
+        match search.run().await? {
+            Some((tag, os_version, index, image)) => {
+                let (registry, name) = (self.repository.host(), self.repository.name());
+                let matched = if os_version == host.version {
+                    Match::Exact
+                } else {
+                    Match::Nearest
+                };
+                let base = BaseImage {
+                    reference: pinned(registry, name, &tag, image.digest()),
+                    index,
+                    os_version,
+                    matched,
+                    image,
+                };
+                let set_aside = search.set_aside;
+                Ok(Resolution { base, set_aside })
+            }
+            None => {
+                let (below, above) = search.pool.neighbours();
+                Err(ResolveError::NothingFits(Box::new(NothingFits {
+                    repository: self.repository.to_string(),
+                    host,
+                    wanted,
+                    below,
+                    above,
+                    set_aside: search.set_aside,
+                })))
+            }
+        }
+    }
+}
+
+impl fmt::Display for BaseRepository {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.repository.fmt(f)
+    }
+}
+
 /// Finds the image of a repository that fits a host best.
 pub async fn resolve(
     registry: &Registry,
@@ -159,54 +246,25 @@ pub async fn resolve(
     host: HostBuild,
     wanted: Match,
 ) -> Result<Resolution, ResolveError> {
-    let repository = registry.repository(repository);
-    let tags = repository.tags().await?;
-    let pool = Pool::new(&tags, host, wanted);
-    if pool.is_empty() {
-        return Err(ResolveError::NoBaseTags {
-            repository: repository.to_string(),
-            count: tags.len(),
-        });
-    }
-    let mut search = Search {
-        repository,
-        pool,
-        set_aside: Vec::new(),
-    };
-    match search.run().await? {
-        Some((tag, version, index, image)) => Ok(Resolution {
-            base: pinned(&search.repository, &tag, host, version, index, image),
-            set_aside: search.set_aside,
-        }),
-        None => {
-            let (below, above) = search.pool.neighbours();
-            Err(ResolveError::NothingFits(Box::new(NothingFits {
-                repository: search.repository.to_string(),
-                host,
-                wanted,
-                below,
-                above,
-                set_aside: search.set_aside,
-            })))
-        }
-    }
+    let bases = BaseRepository::open(registry, repository).await?;
+    bases.resolve(host, wanted).await
 }
 
 /// One search in one repository.
-struct Search {
-    repository: Repository,
+struct Search<'r> {
+    repository: &'r Repository,
     pool: Pool<Found>,
     set_aside: Vec<SetAside>,
 }
 
-impl Search {
+impl Search<'_> {
     /// Asks about the best offer until that is an image that is what it should be.
     async fn run(&mut self) -> Result<Option<Chosen>, ResolveError> {
         let mut looks = 0;
         while let Some(offer) = self.pool.take_best() {
             let promised = match offer.basis {
                 Basis::Seen(version, found) => {
-                    match found.load(&self.repository, version).await? {
+                    match found.load(self.repository, version).await? {
                         Ok(image) => {
                             return Ok(Some((offer.tag.text, version, found.index, image)));
                         }
@@ -234,7 +292,7 @@ impl Search {
         tag: BaseTag,
         promised: Option<WindowsVersion>,
     ) -> Result<(), RegistryError> {
-        let seen = match look(&self.repository, &tag.text).await? {
+        let seen = match look(self.repository, &tag.text).await? {
             Ok(seen) => seen,
             Err(reason) => {
                 self.refuse(tag.text, reason);
@@ -265,30 +323,11 @@ impl Search {
 /// The tag, its image's version, the index on the way to it, and the image.
 type Chosen = (String, WindowsVersion, Option<Digest>, Image);
 
-fn pinned(
-    repository: &Repository,
-    tag: &str,
-    host: HostBuild,
-    os_version: WindowsVersion,
-    index: Option<Digest>,
-    image: Image,
-) -> BaseImage {
-    let matched = if os_version == host.version {
-        Match::Exact
-    } else {
-        Match::Nearest
-    };
-    let reference = Reference::with_tag_and_digest(
-        repository.host().to_owned(),
-        repository.name().to_owned(),
+fn pinned(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
+    Reference::with_tag_and_digest(
+        host.to_owned(),
+        repository.to_owned(),
         tag.to_owned(),
-        image.digest().to_string(),
-    );
-    BaseImage {
-        reference,
-        index,
-        os_version,
-        matched,
-        image,
-    }
+        digest.to_string(),
+    )
 }
