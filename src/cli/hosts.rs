@@ -32,6 +32,11 @@ pub(super) struct NamedHost {
 }
 
 impl HostArgs {
+    /// Whether any were named.
+    pub(super) fn are_given(&self) -> bool {
+        !self.builds.is_empty() || self.nodes.is_some()
+    }
+
     /// Every host that was named, in order; none at all is a mistake.
     pub(super) fn all(&self, session: &Session) -> Result<Vec<NamedHost>, Failure> {
         let mut hosts: Vec<NamedHost> = self

@@ -10,6 +10,7 @@ mod demo;
 mod failure;
 mod hosts;
 mod images;
+mod mirror;
 mod output;
 mod progress;
 mod registry_args;
@@ -61,6 +62,7 @@ enum Command {
     Completions(completions::Completions),
     Demo(demo::Demo),
     Images(images::Images),
+    Mirror(mirror::Mirror),
 }
 
 impl Command {
@@ -72,6 +74,7 @@ impl Command {
             Self::Completions(command) => command.run(),
             Self::Demo(command) => command.run(session),
             Self::Images(command) => command.run(),
+            Self::Mirror(command) => command.run(session),
         }
     }
 }

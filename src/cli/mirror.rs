@@ -1,0 +1,268 @@
+//! `wincimg mirror`: images with all their layers in a registry of one's own.
+
+use std::io::{self, Write};
+
+use anyhow::anyhow;
+use clap::Args;
+use indicatif::BinaryBytes;
+
+use super::Answer;
+use super::base::{MatchArg, resolve_failure};
+use super::failure::Failure;
+use super::hosts::HostArgs;
+use super::output::{Format, write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure};
+use super::session::Session;
+use crate::oci::base::BaseRepository;
+use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
+use crate::oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, mirror};
+use crate::oci::reference::{Reference, parse_reference};
+use crate::oci::registry::Registry;
+
+/// Copy images with every layer to a registry of your own, so that nodes need no internet
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
+    kubectl get nodes -o json | wincimg mirror base:nanoserver base:servercore --nodes - --to repo.mylan.k8s:9999\n\n\
+    Foreign layers are fetched from where their image says and become ordinary ones.\n\
+    What the target has already is not sent again; run the same command to go on after an interruption.")]
+pub(super) struct Mirror {
+    /// An image, or base:NAME for the base image of each host
+    #[arg(value_name = "IMAGE", required = true)]
+    images: Vec<String>,
+    /// The mirror; an image keeps its path and tag below it
+    #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
+    to: MirrorTarget,
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// Whether another revision than the host's will do as its base
+    #[arg(long = "match", value_enum, default_value = "nearest")]
+    wanted: MatchArg,
+    /// Copy images of this platform from an index (repeatable)
+    #[arg(
+        long,
+        value_name = "OS/ARCH[:OSVERSION]",
+        default_value = "windows/amd64"
+    )]
+    platform: Vec<PlatformFilter>,
+    /// Copy every image of an index, and the index as it is
+    #[arg(long, conflicts_with = "platform")]
+    all_platforms: bool,
+    /// At most so many layers on their way at once
+    #[arg(long, value_name = "N", default_value_t = MirrorOptions::default().jobs, value_parser = read_jobs)]
+    jobs: usize,
+    /// Say what would be copied, with sizes, and copy nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// The form of the report
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+fn read_jobs(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(jobs @ 1..=64) => Ok(jobs),
+        _ => Err("expected a number from 1 to 64".to_owned()),
+    }
+}
+
+/// An image as the command line names it.
+enum Wanted {
+    Image(Reference),
+    /// The repository of a base image.
+    Base(Reference),
+}
+
+impl Mirror {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let wanted = self.wanted_images()?;
+        let progress = display(session);
+        let registry = self.registry.connect(progress.clone())?;
+        let options = MirrorOptions {
+            platforms: self.platforms(),
+            jobs: self.jobs,
+            dry_run: self.dry_run,
+        };
+        let report = registry_args::run(async {
+            let images = self.resolve(&registry, &wanted, session).await?;
+            mirror(&registry, &images, &self.to, &options, progress)
+                .await
+                .map_err(Failure::usage)
+        })?;
+        write_result(None, |out| match self.format {
+            Format::Text => write_text(&report, out),
+            Format::Json => write_json(&report, out),
+        })?;
+        conclude(report, session)
+    }
+
+    fn platforms(&self) -> Platforms {
+        if self.all_platforms {
+            Platforms::All
+        } else {
+            Platforms::Only(self.platform.clone())
+        }
+    }
+
+    fn wanted_images(&self) -> Result<Vec<Wanted>, Failure> {
+        let mut wanted = Vec::with_capacity(self.images.len());
+        for image in &self.images {
+            wanted.push(match image.strip_prefix("base:") {
+                Some(name) => {
+                    let repository = self.base.base_registry.repository(name);
+                    Wanted::Base(repository.map_err(name_failure)?)
+                }
+                None => Wanted::Image(parse_reference(image).map_err(Failure::usage)?),
+            });
+        }
+        let has_base = wanted.iter().any(|image| matches!(image, Wanted::Base(_)));
+        match (has_base, self.hosts.are_given()) {
+            (true, false) => Err(
+                Failure::usage(anyhow!("no host says which base image it needs"))
+                    .hint("add --host-build 17763.973 or --nodes FILE"),
+            ),
+            (false, true) => Err(Failure::usage(anyhow!(
+                "hosts choose base images, and none is asked for"
+            ))
+            .hint("name a base image as base:nanoserver, or leave out the hosts")),
+            _ => Ok(wanted),
+        }
+    }
+
+    /// The images to copy; a base image for each build of the hosts.
+    async fn resolve(
+        &self,
+        registry: &Registry,
+        wanted: &[Wanted],
+        session: &Session,
+    ) -> Result<Vec<Reference>, Failure> {
+        let hosts = if self.hosts.are_given() {
+            self.hosts.distinct_builds(session)?
+        } else {
+            Vec::new()
+        };
+        let mut images = Vec::new();
+        for image in wanted {
+            let repository = match image {
+                Wanted::Image(reference) => {
+                    images.push(reference.clone());
+                    continue;
+                }
+                Wanted::Base(repository) => repository,
+            };
+            let failed = |error| resolve_failure(error, session);
+            let bases = BaseRepository::open(registry, repository)
+                .await
+                .map_err(|error| failed(error.into()))?;
+            for host in &hosts {
+                let found = bases
+                    .resolve(*host, self.wanted.into())
+                    .await
+                    .map_err(failed)?;
+                for tag in &found.set_aside {
+                    session.warn(tag);
+                }
+                session.note(format_args!(
+                    "host {host}: {}:{}",
+                    bases,
+                    found.base.reference.tag().unwrap_or_default()
+                ));
+                images.push(found.base.published());
+            }
+        }
+        Ok(images)
+    }
+}
+
+/// Reports what failed; the images that did not fail are in the mirror all the same.
+fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> {
+    let count = report.images.len();
+    let mut failures: Vec<Failure> = report
+        .images
+        .into_iter()
+        .filter_map(|image| {
+            let error = image.error?;
+            let hint = error.hint();
+            let failure = Failure::from(error).context(format!("cannot mirror {}", image.source));
+            Some(match hint {
+                Some(hint) => failure.hint(hint),
+                None => failure,
+            })
+        })
+        .collect();
+    match (failures.pop(), failures.len()) {
+        (None, _) => Ok(Answer::Yes),
+        (Some(only), 0) => Err(only),
+        (Some(last), others) => {
+            for failure in failures {
+                failure.report(session.colour);
+            }
+            last.report(session.colour);
+            let problem = anyhow!("{} of {count} images could not be mirrored", others + 1);
+            Err(Failure::from(problem).hint("run the same command again for those alone"))
+        }
+    }
+}
+
+fn write_text(report: &MirrorReport, out: &mut dyn Write) -> io::Result<()> {
+    for image in &report.images {
+        if let Some(copied) = &image.copied {
+            write_image(image, copied, report.dry_run, out)?;
+        }
+    }
+    let totals = &report.totals;
+    let copied = if report.dry_run { "to copy" } else { "copied" };
+    let mounted = if report.dry_run {
+        "to mount"
+    } else {
+        "mounted"
+    };
+    writeln!(
+        out,
+        "{copied}: {} in {} blobs; {mounted}: {} in {}; there already: {} in {}",
+        BinaryBytes(totals.copied_bytes),
+        totals.copied_blobs,
+        BinaryBytes(totals.mounted_bytes),
+        totals.mounted_blobs,
+        BinaryBytes(totals.present_bytes),
+        totals.present_blobs,
+    )
+}
+
+fn write_image(
+    image: &MirroredImage,
+    copied: &CopyReport,
+    dry_run: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let state = match (copied.up_to_date, dry_run) {
+        (true, _) => "up to date",
+        (false, true) => "would be published",
+        (false, false) => "published",
+    };
+    writeln!(out, "{} -> {}", image.source, image.target)?;
+    writeln!(out, "  {} {state}", copied.digest)?;
+    if dry_run {
+        for blob in &copied.blobs {
+            let size = BinaryBytes(blob.size).to_string();
+            let what = in_words(&blob.action);
+            writeln!(out, "  {} {size:>12} {what}", blob.digest)?;
+        }
+    }
+    Ok(())
+}
+
+fn in_words(action: &Action) -> String {
+    match action {
+        Action::Present => "is there".to_owned(),
+        Action::Mount { from } => format!("would be mounted from {from}"),
+        Action::Copy => "would be copied".to_owned(),
+        Action::Download { from } => format!("would be downloaded from {from}"),
+        Action::Skip => "stays where it is".to_owned(),
+    }
+}
