@@ -7,6 +7,7 @@ mod look;
 mod name;
 mod pool;
 mod resolve;
+mod sorted;
 mod tag;
 
 pub use fit::{Fit, Match, Span};
