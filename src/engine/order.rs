@@ -3,7 +3,7 @@
 use futures_util::future::try_join_all;
 
 use crate::oci::base::{
-    BaseImage, BaseRegistry, Match, NameError, ResolveError, SetAside, resolve,
+    BaseImage, BaseRegistry, BaseRepository, Match, NameError, ResolveError, SetAside,
 };
 use crate::oci::registry::Registry;
 use crate::recipe::{Plan, PlanBase, Recipe, RecipeError, Settings};
@@ -53,10 +53,13 @@ impl Order<'_> {
     pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, OrderError> {
         let base = self.recipe.base(&self.settings)?;
         let repository = self.base_registry.repository(&base)?;
+        let bases = BaseRepository::open(registry, &repository)
+            .await
+            .map_err(ResolveError::from)?;
         let searches = self
             .hosts
             .iter()
-            .map(|host| resolve(registry, &repository, *host, self.wanted));
+            .map(|host| bases.resolve(*host, self.wanted));
         let found = try_join_all(searches).await?;
         self.hosts
             .iter()
