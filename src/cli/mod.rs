@@ -7,6 +7,7 @@ mod check_compat;
 mod completions;
 mod config;
 mod demo;
+mod doctor;
 mod failure;
 mod hosts;
 mod images;
@@ -61,6 +62,7 @@ enum Command {
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
     Demo(demo::Demo),
+    Doctor(doctor::Doctor),
     Images(images::Images),
     Mirror(mirror::Mirror),
 }
@@ -73,6 +75,7 @@ impl Command {
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
             Self::Demo(command) => command.run(session),
+            Self::Doctor(command) => command.run(session),
             Self::Images(command) => command.run(),
             Self::Mirror(command) => command.run(session),
         }

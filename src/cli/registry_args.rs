@@ -11,8 +11,11 @@ use jiff::SignedDuration;
 
 use super::failure::Failure;
 use crate::oci::base::{BaseRegistry, NameError};
-use crate::oci::registry::{Options, Registry, RegistryError};
+use crate::oci::registry::{Options, Registry, RegistryError, RetryPolicy};
 use crate::progress::Progress;
+
+/// The patience of somebody who only wants to know whether a registry is there.
+const BRIEFLY: Duration = Duration::from_secs(20);
 
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
@@ -35,6 +38,23 @@ pub(super) struct RegistryArgs {
 impl RegistryArgs {
     /// The client for all registries of this run.
     pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
+        Registry::new(self.options()?, progress).map_err(registry_failure)
+    }
+
+    /// The client for a question whose answer is not worth waiting long for.
+    pub(super) fn connect_briefly(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
+        let options = Options {
+            retries: RetryPolicy {
+                retries: 1,
+                ..RetryPolicy::default()
+            },
+            timeout: Some(self.timeout.unwrap_or(BRIEFLY)),
+            ..self.options()?
+        };
+        Registry::new(options, progress).map_err(registry_failure)
+    }
+
+    fn options(&self) -> Result<Options, Failure> {
         if let Some(path) = &self.registry_config
             && !path.is_file()
         {
@@ -42,14 +62,13 @@ impl RegistryArgs {
             return Err(Failure::usage(problem)
                 .hint("--registry-config takes a file like Docker's config.json"));
         }
-        let options = Options {
+        Ok(Options {
             insecure: self.insecure.clone(),
             config_file: self.registry_config.clone(),
             plain_credentials: self.plain_credentials,
             timeout: self.timeout,
             ..Options::default()
-        };
-        Registry::new(options, progress).map_err(registry_failure)
+        })
     }
 }
 

@@ -1,0 +1,237 @@
+//! `wincimg doctor`: whether what the other commands need is there, and what to do where it is not.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use clap::Args;
+use futures_util::future::join_all;
+use serde::Serialize;
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::{Format, write_json, write_result};
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
+use super::session::Session;
+use crate::oci::base::{BaseRegistry, BaseRepository, Listing};
+use crate::oci::mirror::MirrorTarget;
+use crate::oci::registry::{Connection, Login, Ping, Registry, RegistryError};
+use crate::progress::Silent;
+
+/// Check what the other commands need: registries, their certificates, credentials, base images
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg doctor --registry repo.mylan.k8s:8888\n  \
+    wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com --insecure-registry repo.mylan.k8s:9999\n\n\
+    Exit code 0: all is well. 1: there is a problem, and its line says what to do.")]
+pub(super) struct Doctor {
+    /// A registry that images are pushed to (repeatable)
+    #[arg(
+        long = "registry",
+        value_name = "HOST[:PORT][/PREFIX]",
+        help_heading = "Registry options"
+    )]
+    registries: Vec<MirrorTarget>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// What one check came to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(super) struct Check {
+    /// What was checked: "registry", "credentials", …
+    #[serde(rename = "check")]
+    kind: &'static str,
+    /// Which one.
+    subject: String,
+    ok: bool,
+    /// What was found.
+    finding: String,
+    /// What to do about it, where it is a problem.
+    mend: Option<String>,
+}
+
+impl Check {
+    fn ok(kind: &'static str, subject: &str, finding: impl Into<String>) -> Self {
+        Self {
+            kind,
+            subject: subject.to_owned(),
+            ok: true,
+            finding: finding.into(),
+            mend: None,
+        }
+    }
+
+    fn problem(
+        kind: &'static str,
+        subject: &str,
+        finding: impl Into<String>,
+        mend: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            subject: subject.to_owned(),
+            ok: false,
+            finding: finding.into(),
+            mend: Some(mend.into()),
+        }
+    }
+}
+
+impl Doctor {
+    pub(super) fn run(self, _session: &Session) -> Result<Answer, Failure> {
+        let registry = self.connection.connect_briefly(Arc::new(Silent))?;
+        let checks = registry_args::run(async { Ok(self.check_all(&registry).await) })?;
+        write_result(None, |out| match self.format {
+            Format::Text => write_text(&checks, out),
+            Format::Json => write_json(&Document::new(&checks), out),
+        })?;
+        Ok(if checks.iter().all(|check| check.ok) {
+            Answer::Yes
+        } else {
+            Answer::No
+        })
+    }
+
+    async fn check_all(&self, registry: &Registry) -> Vec<Check> {
+        let base = &self.base.base_registry;
+        let checks = self.hosts().into_iter().map(|host| async move {
+            let mut checks = check_host(registry, &host).await;
+            if host == base.host() && checks.iter().all(|check| check.ok) {
+                checks.extend(check_base(registry, base).await);
+            }
+            checks
+        });
+        join_all(checks).await.into_iter().flatten().collect()
+    }
+
+    /// Every host that a flag names, each once: those to push to, those that need trust, and the
+    /// one that base images come from.
+    fn hosts(&self) -> Vec<String> {
+        let pushed_to = self
+            .registries
+            .iter()
+            .map(|target| target.host().to_owned());
+        let base = self.base.base_registry.host().to_owned();
+        let mut known = BTreeSet::new();
+        pushed_to
+            .chain(self.connection.insecure.iter().cloned())
+            .chain([base])
+            .filter(|host| known.insert(host.clone()))
+            .collect()
+    }
+}
+
+async fn check_host(registry: &Registry, host: &str) -> Vec<Check> {
+    match registry.ping(host).await {
+        Ok(ping) => vec![
+            Check::ok("registry", host, reached(ping.connection)),
+            Check::ok("credentials", host, login(&ping)),
+        ],
+        // It answered, so the rest of it is well.
+        Err(error) if is_about_credentials(&error) => vec![failed("credentials", host, &error)],
+        Err(error) => vec![failed("registry", host, &error)],
+    }
+}
+
+fn reached(connection: Connection) -> &'static str {
+    match connection {
+        Connection::Https => "reachable over TLS with a trusted certificate",
+        Connection::UnverifiedHttps => {
+            "reachable over TLS; listed as insecure, so its certificate is not verified"
+        }
+        Connection::PlainHttp => "reachable over plain HTTP, listed as insecure",
+    }
+}
+
+fn login(ping: &Ping) -> String {
+    match ping.login {
+        Login::NotNeeded => "none needed".to_owned(),
+        Login::Basic => format!("accepted: {}", ping.credential),
+        Login::Token => format!("a token was given for {}", ping.credential),
+    }
+}
+
+fn is_about_credentials(error: &RegistryError) -> bool {
+    match error {
+        RegistryError::Unauthorized { .. }
+        | RegistryError::Forbidden { .. }
+        | RegistryError::PlainCredentials { .. }
+        | RegistryError::Credential { .. } => true,
+        RegistryError::GaveUp { source, .. } => is_about_credentials(source),
+        _ => false,
+    }
+}
+
+/// Whether base images can be had: the registry may be there and the mirror's prefix wrong.
+async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
+    const SAMPLE: &str = "nanoserver";
+    let subject = base.to_string();
+    let reference = base.repository(SAMPLE).ok()?;
+    let mirror = || format!("fill it with: wincimg mirror base:{SAMPLE} --nodes FILE --to {base}");
+    match BaseRepository::open(registry, &reference).await {
+        Ok(bases) => {
+            let images = Listing::new(bases.tags()).images.len();
+            Some(if images == 0 {
+                let finding = format!("{bases} has no tag of a base image");
+                Check::problem("base images", &subject, finding, mirror())
+            } else {
+                let finding = format!("{SAMPLE} images by their tags: {images}");
+                Check::ok("base images", &subject, finding)
+            })
+        }
+        Err(error) if error.is_not_found() => {
+            let finding = format!("there is no repository {}", reference.repository());
+            let mend = format!("check the prefix of --base-registry, or {}", mirror());
+            Some(Check::problem("base images", &subject, finding, mend))
+        }
+        Err(error) => Some(failed("base images", &subject, &error)),
+    }
+}
+
+fn failed(kind: &'static str, host: &str, error: &RegistryError) -> Check {
+    let mut finding = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        finding = format!("{finding}: {error}");
+        cause = error.source();
+    }
+    let mend = error.hint().unwrap_or_else(|| {
+        format!(
+            "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
+        )
+    });
+    Check::problem(kind, host, finding, mend)
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    ok: bool,
+    checks: &'a [Check],
+}
+
+impl<'a> Document<'a> {
+    fn new(checks: &'a [Check]) -> Self {
+        Self {
+            ok: checks.iter().all(|check| check.ok),
+            checks,
+        }
+    }
+}
+
+fn write_text(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
+    for check in checks {
+        let state = if check.ok { "ok" } else { "problem" };
+        let (kind, subject, finding) = (check.kind, &check.subject, &check.finding);
+        writeln!(out, "{state:<8} {kind} {subject}: {finding}")?;
+        if let Some(mend) = &check.mend {
+            writeln!(out, "         -> {mend}")?;
+        }
+    }
+    Ok(())
+}
