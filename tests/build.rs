@@ -413,7 +413,7 @@ fn an_output_that_cannot_be_written_is_named() {
 /// A folder with enough in it that a build takes its time.
 fn large_context(site: &Site) {
     fs::create_dir_all(site.path("big/files")).unwrap();
-    for number in 0..48 {
+    for number in 0..24 {
         let bytes = support::noise(4 << 20, number);
         fs::write(site.path(&format!("big/files/{number}")), bytes).unwrap();
     }
@@ -630,7 +630,7 @@ fn a_full_disk_is_an_error_and_leaves_no_image() {
         .unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
-        predicate::str::contains("File too large").eval(&stderr(&output)),
+        stderr(&output).contains("File too large"),
         "{}",
         stderr(&output)
     );

@@ -145,6 +145,7 @@ impl Build {
                     compression: self.compression.into(),
                     created,
                     cancelled: Arc::clone(&cancelled.0),
+                    ..AssembleOptions::default()
                 },
                 progress: Arc::clone(&progress),
             };

@@ -193,7 +193,8 @@ impl Delivery<'_> {
         let several = images.len() > 1;
         check_tags(images, naming)?;
         // Everything that can fail without the destination comes first: it is not even touched then.
-        let assembled = try_join_all(images.iter().map(|image| self.assemble(image))).await?;
+        let assembled =
+            try_join_all(images.iter().map(|image| self.assemble(image, destination))).await?;
         let copier = Copier::new(self.registry.clone(), Arc::clone(&self.progress), TRANSFERS);
         let first = images.first().map_or_else(
             || naming.index_tag().to_owned(),
@@ -260,10 +261,18 @@ impl Delivery<'_> {
     }
 
     /// Compression and hashing would keep the network waiting, so they get a thread of their own.
-    async fn assemble(&self, image: &PlannedImage) -> Result<Assembled, DeliveryError> {
+    async fn assemble(
+        &self,
+        image: &PlannedImage,
+        destination: &Destination,
+    ) -> Result<Assembled, DeliveryError> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
-        let options = self.options.clone();
+        let mut options = self.options.clone();
+        if matches!(destination, Destination::Layout(_)) {
+            // A layout with Docker's documents is one that other tools do not read.
+            options.flavour = Some(Flavour::Oci);
+        }
         let progress = Arc::clone(&self.progress);
         let name = format!("{} for {}", plan.name, plan.host_build);
         tokio::task::spawn_blocking(move || assemble(&plan, &base, &options, progress.as_ref()))

@@ -33,6 +33,8 @@ const IN_MEMORY: usize = 4 << 20;
 pub struct AssembleOptions {
     /// The compression of the recipe's layer.
     pub compression: Compression,
+    /// Whose words the image's documents use; the base's where absent.
+    pub flavour: Option<Flavour>,
     /// The time that everything new carries; the base's own where absent.
     pub created: Option<Timestamp>,
     /// Set from elsewhere, this ends the work soon.
@@ -43,6 +45,7 @@ impl Default for AssembleOptions {
     fn default() -> Self {
         Self {
             compression: Compression::Gzip,
+            flavour: None,
             created: None,
             cancelled: Arc::default(),
         }
@@ -156,8 +159,18 @@ pub fn assemble(
         });
     }
     let (created, timestamp) = time_of(plan, base, options)?;
-    let image = base.with_ordinary_layers()?;
-    let layer = write_layer(plan, base, timestamp, options, progress)?;
+    let ordinary = base.with_ordinary_layers()?;
+    let image = match options.flavour {
+        Some(flavour) => ordinary.in_flavour(flavour)?,
+        None => ordinary,
+    };
+    let layer = write_layer(
+        plan,
+        image.manifest().flavour(),
+        timestamp,
+        options,
+        progress,
+    )?;
     let history = History {
         created: Some(created.clone()),
         created_by: Some(format!("wincimg build {}", plan.name)),
@@ -226,7 +239,7 @@ fn time_of(
 
 fn write_layer(
     plan: &Plan,
-    base: &Image,
+    flavour: Flavour,
     timestamp: u64,
     options: &AssembleOptions,
     progress: &dyn Progress,
@@ -255,7 +268,7 @@ fn write_layer(
         },
     )?;
     task.done("written");
-    let media_type = match (written.compression, base.manifest().flavour()) {
+    let media_type = match (written.compression, flavour) {
         (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
         // Docker has no type of its own for zstd and takes OCI's.
         (compression, _) => compression.oci_media_type(),

@@ -5,6 +5,7 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::registry::RegistryEntry;
 use super::text::Text;
@@ -28,7 +29,8 @@ pub(super) struct RecipeFile {
     pub(super) files: Vec<FileEntry>,
     /// Changes to the image's registry.
     #[serde(default)]
-    pub(super) registry: Vec<RegistryEntry>,
+    #[schemars(with = "Vec<RegistryEntry>")]
+    pub(super) registry: Vec<Spanned<RegistryEntry>>,
     /// Environment variables.
     #[serde(default)]
     pub(super) env: BTreeMap<String, Text>,
@@ -50,7 +52,8 @@ pub(super) struct RecipeFile {
     pub(super) shutdown_timeout: Option<Text>,
     /// Commands that run during the build. They need Windows, so only the docker engine takes them.
     #[serde(default)]
-    pub(super) run: Vec<RunEntry>,
+    #[schemars(with = "Vec<RunEntry>")]
+    pub(super) run: Vec<Spanned<RunEntry>>,
 }
 
 /// A value that a build may set.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
 use serde::Serialize;
+use toml::Spanned;
 
 use super::file::{FileEntry, RunEntry};
 use super::text::{Text, Values};
@@ -23,7 +24,7 @@ pub struct Plan {
     pub base: PlanBase,
     /// The host that it is for.
     pub host_build: WindowsVersion,
-    /// What is put into it, in the order of the recipe; later ones win.
+    /// What is put into it; no two may be the same file.
     pub files: Vec<PlannedFile>,
     /// Changes to its registry, in order, without those that `shutdown_timeout` stands for.
     pub registry: Vec<RegistryEdit>,
@@ -292,8 +293,9 @@ impl Recipe {
         }
     }
 
-    fn step(&self, entry: &RunEntry, values: &Values) -> Result<Step, RecipeError> {
-        let command = match (&entry.command, &entry.shell) {
+    fn step(&self, entry: &Spanned<RunEntry>, values: &Values) -> Result<Step, RecipeError> {
+        let RunEntry { command, shell } = entry.get_ref();
+        let command = match (command, shell) {
             (Some(arguments), None) if !arguments.is_empty() => Command::Exec(
                 arguments
                     .iter()
@@ -301,14 +303,9 @@ impl Recipe {
                     .collect::<Result<_, _>>()?,
             ),
             (None, Some(line)) => Command::Shell(self.resolve(line, values)?),
-            (Some(_), Some(line)) => {
-                return Err(self.error(line, "a run has either a command or a shell line"));
-            }
             _ => {
-                let offset = self.origin.text.find("[[run]]").unwrap_or(0);
-                return Err(self
-                    .origin
-                    .error_at(offset, "a run needs a command or a shell line"));
+                let problem = "a run has either a command or a shell line";
+                return Err(self.origin.error_at(entry.span().start, problem));
             }
         };
         Ok(Step { command })

@@ -12,12 +12,12 @@ use super::text::{Text, Values};
 use super::{Recipe, RecipeError};
 use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit};
 
-/// Changes to one key.
+/// Changes to one key, or a registration file with changes to many.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RegistryEntry {
     /// A key, such as HKLM\SYSTEM\CurrentControlSet\Services\NAME.
-    key: Text,
+    key: Option<Text>,
     /// What happens to a key of that name in the base: merge or replace.
     mode: Option<Text>,
     /// Values to set; an empty name is the key's default value.
@@ -29,6 +29,8 @@ pub(super) struct RegistryEntry {
     /// Delete the key and everything under it.
     #[serde(default)]
     delete: bool,
+    /// A .reg file in the recipe's folder.
+    import: Option<Text>,
 }
 
 /// A value's data and where it stands in the file.
@@ -136,10 +138,19 @@ impl Recipe {
     /// The edits of one entry, in the order in which they apply.
     pub(super) fn registry_edits(
         &self,
-        entry: &RegistryEntry,
+        entry: &Spanned<RegistryEntry>,
         values: &Values,
     ) -> Result<Vec<RegistryEdit>, RecipeError> {
-        let key_text = &entry.key;
+        let offset = entry.span().start;
+        let entry = entry.get_ref();
+        let key_text = match (&entry.key, &entry.import) {
+            (Some(key), None) => key,
+            (None, Some(import)) => return self.import(entry, import, values),
+            _ => {
+                let problem = "an entry of registry has either a key or an import";
+                return Err(self.origin.error_at(offset, problem));
+            }
+        };
         let key: KeyPath = self
             .resolve(key_text, values)?
             .parse()
@@ -175,6 +186,27 @@ impl Recipe {
             });
         }
         Ok(edits)
+    }
+
+    fn import(
+        &self,
+        entry: &RegistryEntry,
+        import: &Text,
+        values: &Values,
+    ) -> Result<Vec<RegistryEdit>, RecipeError> {
+        let alone = entry.values.is_empty()
+            && entry.delete_values.is_empty()
+            && !entry.delete
+            && entry.mode.is_none();
+        if !alone {
+            return Err(self.error(import, "an import takes nothing else"));
+        }
+        let path = self.in_recipe_folder(import, &self.resolve(import, values)?)?;
+        let bytes = std::fs::read(&path).map_err(|error| {
+            self.error(import, format!("cannot read {}: {error}", path.display()))
+        })?;
+        crate::windows::regfile::import(&bytes)
+            .map_err(|error| self.error(import, format!("{}: {error}", path.display())))
     }
 
     fn mode_of(&self, entry: &RegistryEntry, values: &Values) -> Result<KeyMode, RecipeError> {

@@ -214,6 +214,36 @@ fn registry_entries_that_cannot_be_are_refused() {
 }
 
 #[test]
+fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe_file = folder.path().join("recipe.toml");
+    let text = "name = \"x\"\nbase = \"nanoserver\"\n[[registry]]\nimport = \"app.reg\"\n";
+    std::fs::write(&recipe_file, text).unwrap();
+    let reg = |text: &str| std::fs::write(folder.path().join("app.reg"), text).unwrap();
+    let plan = || plan_with(&Recipe::load(&recipe_file).unwrap(), &[]);
+    reg(
+        "Windows Registry Editor Version 5.00\n\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\Acme]\n\"A\"=dword:0000000a\n",
+    );
+    let edits: Vec<String> = plan()
+        .unwrap()
+        .registry
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert!(
+        edits.contains(&r#"set HKLM\SOFTWARE\Acme "A" = REG_DWORD 10"#.to_owned()),
+        "{edits:?}"
+    );
+    reg("Windows Registry Editor Version 5.00\n\n[HKEY_CURRENT_USER\\Acme]\n");
+    let error = plan().unwrap_err().to_string();
+    assert!(
+        error.contains("recipe.toml:4:10: ") && error.contains("app.reg"),
+        "{error}"
+    );
+    assert!(problem("[[registry]]\n").contains("3:1: an entry of registry has either"));
+}
+
+#[test]
 fn a_shutdown_timeout_is_a_number_of_seconds() {
     assert_eq!(
         plan("shutdown_timeout = 90").unwrap().shutdown_timeout,
@@ -232,8 +262,8 @@ fn a_run_is_either_a_command_or_a_shell_line() {
     .unwrap();
     assert_eq!(plan.steps[0].command.to_string(), "cmd /c echo 17763.973");
     assert_eq!(plan.steps[1].command, Command::Shell("dir".to_owned()));
-    assert!(problem("[[run]]\n").contains("needs a command"));
-    assert!(problem("[[run]]\ncommand = []\n").contains("needs a command"));
+    assert!(problem("[[run]]\n").contains("either a command or a shell line"));
+    assert!(problem("[[run]]\ncommand = []\n").contains("either a command or a shell line"));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use super::{
     Descriptor, Digest, DocumentError, Flavour, History, ImageConfig, Manifest, Platform, Sealed,
+    media_type,
 };
 
 /// A manifest and its configuration, which belong together.
@@ -109,6 +110,20 @@ impl Image {
     pub fn with_ordinary_layers(&self) -> Result<Self, DocumentError> {
         Ok(Self {
             manifest: self.manifest.edit(Manifest::make_layers_ordinary)?,
+            config: self.config.clone(),
+        })
+    }
+
+    /// The image in the words of a flavour. The configuration and the layers stay what they were.
+    pub fn in_flavour(&self, flavour: Flavour) -> Result<Self, DocumentError> {
+        let manifest = self.manifest.edit(|manifest| {
+            manifest.media_type = Some(flavour.manifest().to_owned());
+            for part in manifest.layers.iter_mut().chain([&mut manifest.config]) {
+                part.media_type = media_type::in_flavour(&part.media_type, flavour);
+            }
+        })?;
+        Ok(Self {
+            manifest,
             config: self.config.clone(),
         })
     }

@@ -33,7 +33,6 @@ mod merge;
 mod reader;
 mod record;
 mod shared;
-mod shutdown;
 mod tree;
 mod writer;
 
@@ -41,7 +40,6 @@ pub use changes::edits;
 pub use key::{Key, Value, ValueContent};
 pub use merge::merged;
 pub use reader::Hive;
-pub use shutdown::{ShutdownTimes, shutdown_edits};
 pub use writer::{DeltaHive, write_deltas};
 
 use crate::windows::registry::{KeyPath, Root};
