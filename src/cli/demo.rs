@@ -25,7 +25,7 @@ const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(20348, 2402);
 
 impl Demo {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(session: &Session) -> Result<Answer, Failure> {
         let started = Instant::now();
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;

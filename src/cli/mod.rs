@@ -74,7 +74,7 @@ impl Command {
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
-            Self::Demo(command) => command.run(session),
+            Self::Demo(_) => demo::Demo::run(session),
             Self::Doctor(command) => command.run(session),
             Self::Images(command) => command.run(),
             Self::Mirror(command) => command.run(session),

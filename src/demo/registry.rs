@@ -251,8 +251,8 @@ impl Stored {
         let mut tags: Vec<&String> = repository.tags.keys().filter(|tag| **tag > last).collect();
         let more = tags.len() > page;
         tags.truncate(page);
-        let list = serde_json::json!({ "name": target.repository, "tags": tags });
-        let mut answer = plain(StatusCode::OK, list.to_string().into());
+        let body = serde_json::json!({ "name": target.repository, "tags": tags });
+        let mut answer = plain(StatusCode::OK, body.to_string().into());
         if let (true, Some(last)) = (more, tags.last()) {
             let next = format!(
                 "</v2/{}/tags/list?n={page}&last={last}>; rel=\"next\"",

@@ -293,7 +293,7 @@ impl Delivery<'_> {
             .destination
             .location(route.naming, route.naming.index_tag())?;
         let mut entries: Vec<Descriptor> = images.iter().map(|(_, entry)| entry.clone()).collect();
-        entries.sort_by_key(|entry| version_of(entry));
+        entries.sort_by_key(version_of);
         entries.dedup_by(|a, b| a.digest == b.digest);
         let flavour = entries
             .first()

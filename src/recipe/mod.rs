@@ -91,7 +91,7 @@ pub enum RecipeError {
         problem: String,
     },
     /// A variable has no default and got no value.
-    #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description))]
+    #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description.as_deref()))]
     MissingValue {
         /// The recipe's name.
         recipe: String,
@@ -122,11 +122,8 @@ pub enum RecipeError {
     },
 }
 
-fn described(description: &Option<String>) -> String {
-    description
-        .as_ref()
-        .map(|text| format!(" ({text})"))
-        .unwrap_or_default()
+fn described(description: Option<&str>) -> String {
+    description.map_or_else(String::new, |text| format!(" ({text})"))
 }
 
 impl RecipeError {
@@ -173,7 +170,7 @@ impl Recipe {
         let path = Path::new(image);
         if path.is_dir() {
             Self::load(&path.join("recipe.toml"))
-        } else if path.is_file() || image.contains(['/', '\\']) || image.ends_with(".toml") {
+        } else if path.extension().is_some() || image.contains(['/', '\\']) || path.is_file() {
             Self::load(path)
         } else {
             Err(RecipeError::Unknown {

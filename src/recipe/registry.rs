@@ -40,7 +40,7 @@ struct ValueEntry {
     data: Data,
 }
 
-/// A whole number is a DWORD, a string an SZ, a list a MULTI_SZ, unless a type is given.
+/// A whole number is a `dword`, a string an `sz`, a list a `multi_sz`, unless a type is given.
 #[derive(Debug)]
 enum Data {
     Number(i64),
