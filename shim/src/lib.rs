@@ -1,0 +1,16 @@
+//! The graceful-shutdown entry point of Windows container images.
+//!
+//! What needs no Windows (options, command lines, times, messages) builds and is tested anywhere,
+//! and `wincimg inspect` reads an image's settings with it; `windows` does the work.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod args;
+pub mod cmdline;
+pub mod limit;
+pub mod message;
+pub mod pe;
+#[cfg(windows)]
+pub mod windows;
