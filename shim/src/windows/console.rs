@@ -68,28 +68,25 @@ impl StopRequests {
 }
 
 /// Windows ends the process as soon as this returns from a close, a logoff or a shutdown, so it
-/// does not: the main thread ends the process, when the clean-up is done. A second request just
-/// waits beside the first.
+/// does not: the main thread ends the process, when the clean-up is done. It does return from the
+/// others, because Windows keeps its lock on the console's handlers meanwhile, and DLLs that are
+/// loaded for the clean-up may want that. A request after the first changes nothing.
 unsafe extern "system" fn on_control(kind: u32) -> BOOL {
-    if !matches!(
-        kind,
-        CTRL_C_EVENT
-            | CTRL_BREAK_EVENT
-            | CTRL_CLOSE_EVENT
-            | CTRL_LOGOFF_EVENT
-            | CTRL_SHUTDOWN_EVENT
-    ) {
-        return 0;
-    }
+    let ends_with_return = match kind {
+        CTRL_C_EVENT | CTRL_BREAK_EVENT => false,
+        CTRL_CLOSE_EVENT | CTRL_LOGOFF_EVENT | CTRL_SHUTDOWN_EVENT => true,
+        _ => return 0,
+    };
     // Only the first request is kept; that another was there before is no error.
     let _ = KIND.compare_exchange(NOT_YET, kind, Ordering::AcqRel, Ordering::Acquire);
     let requested: HANDLE = REQUESTED.load(Ordering::Acquire);
     // SAFETY: the event was stored before this function was made known, and is never closed.
     unsafe { signal(requested) };
-    loop {
+    while ends_with_return {
         // SAFETY: a plain number.
         unsafe { Sleep(INFINITE) };
     }
+    1
 }
 
 /// Sends `CTRL_BREAK` to a process group.
