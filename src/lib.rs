@@ -13,4 +13,5 @@ pub mod position;
 pub mod progress;
 pub mod recipe;
 pub mod report;
+pub mod shim;
 pub mod windows;
