@@ -293,9 +293,11 @@ fn add_file(layer: &mut layer::Layer, file: &PlannedFile) -> Result<(), DirectEr
         (FileSource::Text(text), Some(path)) => {
             layer.file(path, Bytes::from(text.clone().into_bytes()));
         }
+        (FileSource::Embedded(program), Some(path)) => {
+            layer.file(path, Bytes::from_static(program.bytes()));
+        }
         // The recipe's reader lets only folders go to the drive itself.
         (_, None) => {}
-        (FileSource::Embedded(_), Some(_)) => {}
     }
     Ok(())
 }

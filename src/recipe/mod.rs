@@ -17,7 +17,7 @@ use crate::position::line_and_column;
 use file::RecipeFile;
 pub use file::{VariableType, schema};
 pub use library::{ShippedRecipe, shipped};
-pub use plan::{Command, FileSource, Plan, PlanBase, PlannedFile, Step};
+pub use plan::{Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
 use text::{Text, Values};
 
 /// A recipe that was read, not yet filled in for a host.

@@ -10,6 +10,7 @@ use toml::Spanned;
 use super::file::{FileEntry, RunEntry};
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError, Settings};
+use crate::shim;
 use crate::windows::path::ImagePath;
 use crate::windows::registry::RegistryEdit;
 use crate::windows::shutdown;
@@ -77,7 +78,31 @@ pub enum FileSource {
     /// The text itself.
     Text(String),
     /// A program that wincimg brings along.
-    Embedded(String),
+    Embedded(Embedded),
+}
+
+/// A program that wincimg brings along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Embedded {
+    /// The entry point that stops programs gracefully, and waits in pause images.
+    Shim,
+}
+
+impl Embedded {
+    /// The name in recipes.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Shim => "shim",
+        }
+    }
+
+    /// The program itself.
+    pub const fn bytes(self) -> &'static [u8] {
+        match self {
+            Self::Shim => shim::EXECUTABLE,
+        }
+    }
 }
 
 /// A command that needs Windows.
@@ -119,7 +144,7 @@ impl fmt::Display for FileSource {
         match self {
             Self::Disk(path) => write!(f, "{}", path.display()),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
-            Self::Embedded(name) => write!(f, "{name}, embedded"),
+            Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }
     }
 }
@@ -337,8 +362,13 @@ impl Recipe {
         } else if let Some(text) = &entry.content {
             FileSource::Text(self.resolve(text, values)?)
         } else if let Some(text) = &entry.embedded {
-            let name = self.resolve(text, values)?;
-            return Err(self.error(text, format!("nothing named {name:?} is embedded")));
+            match self.resolve(text, values)?.as_str() {
+                "shim" => FileSource::Embedded(Embedded::Shim),
+                other => {
+                    let problem = format!("nothing named {other:?} is embedded: expected shim");
+                    return Err(self.error(text, problem));
+                }
+            }
         } else {
             return Err(self.error(&entry.to, "a file comes from nowhere"));
         };
@@ -348,8 +378,8 @@ impl Recipe {
             .map_err(|problem| self.error(&entry.to, format!("{problem}")))?;
         let into_folder = target_text.ends_with(['/', '\\']);
         let target = match (into_folder, own_name) {
-            (true, None) if matches!(source, FileSource::Text(_)) => {
-                return Err(self.error(&entry.to, "a content needs the name of its file"));
+            (true, None) if !matches!(source, FileSource::Disk(_)) => {
+                return Err(self.error(&entry.to, "this needs the name of the file too"));
             }
             (true, Some(name)) => target
                 .join(&name)

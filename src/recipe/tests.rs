@@ -167,7 +167,10 @@ fn files_that_cannot_be_are_refused_with_their_place() {
             "from = \"lib.rs\"\nto = \"/\"\ncontent = \"\"",
             "exactly one of",
         ),
-        ("content = \"x\"\nto = \"/folder/\"", "needs the name"),
+        (
+            "content = \"x\"\nto = \"/folder/\"",
+            "needs the name of the file",
+        ),
         ("embedded = \"shimm\"\nto = \"/x\"", "\"shimm\""),
     ] {
         let found = problem(&format!("#\n[[files]]\n{entry}\n"));
