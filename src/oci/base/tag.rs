@@ -267,9 +267,9 @@ mod tests {
         BaseTag::parse(text).map(|tag| tag.names)
     }
 
-    fn update(build: u32, kb: &str) -> Option<Names> {
+    fn update(build: u32, kb: &str) -> Names {
         let kb = kb.parse().unwrap();
-        Some(Names::Update { build, kb })
+        Names::Update { build, kb }
     }
 
     const VERSION: Option<Names> = Some(Names::Version(WindowsVersion::new(17763, 973)));
@@ -299,9 +299,9 @@ mod tests {
             "ltsc2019-KB4534273",
             "10.0.17763-KB4534273",
         ] {
-            assert_eq!(names(text), update(17763, "KB4534273"), "{text}");
+            assert_eq!(names(text), Some(update(17763, "KB4534273")), "{text}");
         }
-        assert_eq!(names("20H2-KB4598229"), update(19042, "KB4598229"));
+        assert_eq!(names("20H2-KB4598229"), Some(update(19042, "KB4598229")));
     }
 
     #[test]
