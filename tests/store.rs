@@ -1,4 +1,4 @@
-//! Layouts, archives and registries as sources and sinks, with skopeo as the judge of both.
+//! Layouts and registries as sources and sinks, with skopeo as the judge of both.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -6,105 +6,25 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use serde_json::Value;
-use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
-use wincimg::oci::archive::{Archive, ArchiveError};
-use wincimg::oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport};
-use wincimg::oci::document::{Document, Flavour, ImageConfig, Sealed};
+use wincimg::oci::copy::{Action, Copier, CopyOptions, CopyPlan};
+use wincimg::oci::document::{Document, Flavour, ImageConfig};
 use wincimg::oci::layout::{Layout, LayoutError};
-use wincimg::oci::registry::Registry;
 use wincimg::oci::store::{Location, Sink, Source};
 use wincimg::oci::stream::StreamError;
 use wincimg::progress::Silent;
 
 use support::docker_registry::{DockerRegistry, Setup};
+use support::places::{
+    OS_VERSION, base, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
+};
 use support::proxy::{Fault, FaultProxy, Passed};
 use support::windows_base::{StandIn, put_index};
-
-const OS_VERSION: &str = "10.0.17763.973";
-
-fn registry(host: &str) -> Registry {
-    Registry::new(support::options(host), Arc::new(Silent)).unwrap()
-}
-
-/// A registry for tests that need none.
-fn no_registry() -> Registry {
-    registry("127.0.0.1:1")
-}
-
-fn base() -> StandIn {
-    StandIn::new(Flavour::Oci, OS_VERSION, &[(50_000, 1), (7_000, 2)])
-}
-
-async fn sink(location: &str, registry: &Registry) -> Sink {
-    Sink::create(&location.parse().unwrap(), registry)
-        .await
-        .unwrap()
-}
-
-/// Copies everything from one place to another, as the command line names them.
-async fn try_copy(from: &str, to: &str, registry: &Registry) -> Result<CopyReport, CopyError> {
-    let (from, to): (Location, Location) = (from.parse().unwrap(), to.parse().unwrap());
-    let source = Source::open(&from, registry).await.unwrap();
-    let sink = Sink::create(&to, registry).await.unwrap();
-    let plan = CopyPlan::new(&source, from.wanted(), &CopyOptions::default()).await?;
-    let copier = Copier::new(registry.clone(), Arc::new(Silent), 4);
-    let report = copier.copy(&plan, &source, &sink, to.tag()).await?;
-    sink.finish().await?;
-    Ok(report)
-}
-
-async fn copy(from: &str, to: &str, registry: &Registry) -> CopyReport {
-    try_copy(from, to, registry).await.unwrap()
-}
-
-fn path(dir: &TempDir, name: &str) -> String {
-    dir.path().join(name).display().to_string()
-}
-
-/// Runs skopeo, which must succeed, and returns what it printed.
-fn skopeo(program: &Path, arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new(program)
-        .args(["--override-os", "windows", "--override-arch", "amd64"])
-        .arg("--insecure-policy")
-        .args(arguments)
-        .env("HOME", "/nonexistent")
-        .output()
-        .unwrap();
-    assert!(
-        output.status.success(),
-        "skopeo {arguments:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    output.stdout
-}
-
-/// All files below a directory, sorted, with their contents.
-fn files(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
-    let mut open = vec![root.to_owned()];
-    while let Some(dir) = open.pop() {
-        for entry in fs::read_dir(dir).unwrap() {
-            let entry = entry.unwrap().path();
-            if entry.is_dir() {
-                open.push(entry);
-            } else {
-                found.push((
-                    entry.strip_prefix(root).unwrap().to_owned(),
-                    fs::read(&entry).unwrap(),
-                ));
-            }
-        }
-    }
-    found.sort();
-    found
-}
 
 #[test]
 fn locations_are_written_as_the_contract_says() {
@@ -195,69 +115,6 @@ async fn we_read_the_layouts_that_skopeo_writes() {
     };
     let image = source.image(*manifest).await.unwrap();
     assert_eq!(image, images[0].image);
-}
-
-#[tokio::test]
-async fn skopeo_reads_the_archives_we_write() {
-    let Some(program) = support::component("skopeo") else {
-        return;
-    };
-    let dir = tempfile::tempdir().unwrap();
-    let archive = format!("docker-archive:{}:app:1.4", path(&dir, "app.tar"));
-    let image = base();
-    let target = sink(&archive, &no_registry()).await;
-    image.put(&target, Some("app:1.4")).await;
-    target.finish().await.unwrap();
-
-    let config = skopeo(&program, &["inspect", "--config", "--raw", &archive]);
-    assert_eq!(&config, image.image.config().bytes());
-    let out = path(&dir, "out");
-    skopeo(&program, &["copy", &archive, &format!("oci:{out}:x")]);
-    let layout = Layout::open(&out).await.unwrap();
-    let Document::Manifest(manifest) = layout.resolve(Some("x")).await.unwrap() else {
-        panic!("a manifest became something else");
-    };
-    let config: Sealed<ImageConfig> = Source::Layout(layout).read(&manifest.config).await.unwrap();
-    assert_eq!(config.rootfs.diff_ids, image.image.config().rootfs.diff_ids);
-    assert_eq!(config.os_version.as_deref(), Some(OS_VERSION));
-}
-
-#[tokio::test]
-async fn we_read_the_archives_that_skopeo_writes() {
-    let Some(program) = support::component("skopeo") else {
-        return;
-    };
-    let dir = tempfile::tempdir().unwrap();
-    let layout = format!("oci:{}:1", path(&dir, "layout"));
-    let image = base();
-    image
-        .put(&sink(&layout, &no_registry()).await, Some("1"))
-        .await;
-    let file = path(&dir, "app.tar");
-    let archive = format!("docker-archive:{file}:app:1.4");
-    skopeo(&program, &["copy", &layout, &archive]);
-
-    let back = format!("oci:{}:again", path(&dir, "again"));
-    for name in ["app:1.4", "docker.io/library/app:1.4", "1.4"] {
-        copy(
-            &format!("docker-archive:{file}:{name}"),
-            &back,
-            &no_registry(),
-        )
-        .await;
-    }
-    let source = Source::open(&back.parse().unwrap(), &no_registry())
-        .await
-        .unwrap();
-    let Document::Manifest(manifest) = source.resolve(Some("again")).await.unwrap() else {
-        panic!("a manifest became something else");
-    };
-    let read = source.image(*manifest).await.unwrap();
-    assert_eq!(
-        read.config().rootfs.diff_ids,
-        image.image.config().rootfs.diff_ids
-    );
-    assert_eq!(read.config().os_version.as_deref(), Some(OS_VERSION));
 }
 
 #[tokio::test]
@@ -596,6 +453,37 @@ async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
 }
 
 #[tokio::test]
+async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
+    let layer = image.layers[0].0.digest.to_string();
+    let (reached, stalled) = tokio::sync::oneshot::channel();
+    let mut reached = Some(reached);
+    let proxy = FaultProxy::start(docker.host(), move |passed| {
+        if passed.method != "GET" || !passed.path.ends_with(&layer) {
+            return Fault::Pass;
+        }
+        if let Some(reached) = reached.take() {
+            reached.send(()).unwrap();
+        }
+        Fault::Stall(100_000)
+    })
+    .await;
+    let registry = registry(&proxy.host());
+    let from = format!("{}/app:1", proxy.host());
+    image.put(&sink(&from, &registry).await, Some("1")).await;
+    let dir = tempfile::tempdir().unwrap();
+    let to = format!("docker-archive:{}:app:1", path(&dir, "app.tar"));
+    let copying = tokio::spawn(async move { try_copy(&from, &to, &registry).await.is_ok() });
+    stalled.await.unwrap();
+    copying.abort();
+    assert!(copying.await.unwrap_err().is_cancelled());
+    assert_eq!(files(dir.path()), Vec::new());
+}
+
+#[tokio::test]
 async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
     let dir = tempfile::tempdir().unwrap();
     let location = format!("oci:{}:a", path(&dir, "layout"));
@@ -643,152 +531,6 @@ async fn a_damaged_layout_is_not_pushed() {
     }
     let source = Source::open(&to.parse().unwrap(), &registry).await.unwrap();
     assert!(source.resolve(Some("1")).await.is_err());
-}
-
-#[tokio::test]
-async fn archives_are_the_same_bytes_whatever_the_order_of_writing() {
-    let dir = tempfile::tempdir().unwrap();
-    let images = [
-        base(),
-        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
-    ];
-    let mut archives = Vec::new();
-    for order in [[0, 1], [1, 0]] {
-        let file = path(&dir, "app.tar");
-        let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
-        for at in order {
-            images[at].put(&target, Some(&format!("app:{at}"))).await;
-        }
-        target.finish().await.unwrap();
-        archives.push(fs::read(file).unwrap());
-    }
-    assert!(archives[0] == archives[1]);
-    assert_eq!(files(dir.path()).len(), 1, "the staging directory is gone");
-}
-
-#[tokio::test]
-async fn an_index_in_an_archive_lists_its_images_for_docker_load() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = path(&dir, "app.tar");
-    let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
-    let images = [
-        base(),
-        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
-    ];
-    put_index(Flavour::Oci, &images, &target, Some("app:all")).await;
-    images[1].put(&target, Some("app:2022")).await;
-    target.finish().await.unwrap();
-    let mut tar = tar::Archive::new(fs::File::open(&file).unwrap());
-    let manifest = tar
-        .entries()
-        .unwrap()
-        .map(Result::unwrap)
-        .find(|entry| entry.path().unwrap().ends_with("manifest.json"))
-        .unwrap();
-    let saved: Value = serde_json::from_reader(manifest).unwrap();
-    let mut tags: Vec<_> = saved
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|image| image["RepoTags"].to_string())
-        .collect();
-    tags.sort();
-    assert_eq!(tags, [r#"["app:2022"]"#, "[]"]);
-}
-
-#[tokio::test]
-async fn what_is_no_archive_is_refused_with_its_reason() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("app.tar");
-    let target = sink(
-        &format!("docker-archive:{}", file.display()),
-        &no_registry(),
-    )
-    .await;
-    base().put(&target, Some("app:1")).await;
-    target.finish().await.unwrap();
-    let whole = fs::read(&file).unwrap();
-
-    let open = async |bytes: &[u8]| {
-        fs::write(&file, bytes).unwrap();
-        Archive::open(&file).await.unwrap_err()
-    };
-    let error = open(&whole[..whole.len() / 2]).await;
-    assert!(matches!(error, ArchiveError::Truncated { .. }), "{error}");
-    let error = open(b"\x1f\x8b\x08\x00 and so on").await;
-    assert!(
-        error
-            .to_string()
-            .ends_with("is compressed with gzip: unpack it first"),
-        "{error}"
-    );
-    for bytes in [&b""[..], &[0; 1024], &[0xFF; 2048], b"no tar at all"] {
-        let error = open(bytes).await;
-        assert!(
-            matches!(error, ArchiveError::NotAnArchive { .. }),
-            "{error}"
-        );
-    }
-
-    fs::write(&file, &whole).unwrap();
-    let archive = Archive::open(&file).await.unwrap();
-    let error = archive.resolve(Some("app:2")).await.unwrap_err();
-    assert!(error.to_string().contains("no image \"app:2\""), "{error}");
-}
-
-#[tokio::test]
-async fn an_archive_of_uncompressed_layers_gets_a_manifest_of_its_own() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("old.tar");
-    let image = base();
-    let config = image.image.config().bytes();
-    let mut tar = tar::Builder::new(fs::File::create(&file).unwrap());
-    let mut add = |name: &str, bytes: &[u8]| {
-        let mut header = tar::Header::new_gnu();
-        header.set_size(bytes.len() as u64);
-        header.set_mode(0o644);
-        tar.append_data(&mut header, name, bytes).unwrap();
-    };
-    let (first, _) = support::windows_base::layer(50_000, 1);
-    let (_, second) = support::windows_base::layer(7_000, 2);
-    add("config.json", config);
-    add("./one/layer.tar", &first);
-    add("two.tar.gz", &second);
-    let manifest = serde_json::json!([{
-        "Config": "config.json", "RepoTags": ["app:1"], "Layers": ["link/layer.tar", "two.tar.gz"]
-    }]);
-    add("manifest.json", manifest.to_string().as_bytes());
-    let mut link = tar::Header::new_gnu();
-    link.set_entry_type(tar::EntryType::Symlink);
-    link.set_size(0);
-    tar.append_link(&mut link, "link/layer.tar", "../one/layer.tar")
-        .unwrap();
-    tar.into_inner().unwrap();
-
-    let to = format!("oci:{}:x", path(&dir, "layout"));
-    let report = copy(
-        &format!("docker-archive:{}", file.display()),
-        &to,
-        &no_registry(),
-    )
-    .await;
-    let types: Vec<_> = report
-        .blobs
-        .iter()
-        .map(|blob| blob.media_type.as_str())
-        .collect();
-    assert_eq!(
-        types,
-        [
-            Flavour::Docker.layer(),
-            Flavour::Docker.layer_gzip(),
-            Flavour::Docker.config()
-        ]
-    );
-    assert_eq!(
-        report.blobs[2].digest,
-        image.image.config().digest().to_string()
-    );
 }
 
 #[tokio::test]

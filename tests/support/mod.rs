@@ -7,6 +7,8 @@
 #![allow(clippy::print_stderr, clippy::format_push_string)]
 
 pub mod docker_registry;
+pub mod dockerd;
+pub mod places;
 pub mod proxy;
 pub mod serve;
 pub mod spec_registry;

@@ -1,6 +1,6 @@
 //! What has to be where before an image can be published: read from manifests, before any blob moves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
@@ -63,37 +63,27 @@ impl CopyPlan {
             blobs: Vec::new(),
             platforms: Vec::new(),
         };
-        plan.take(node, options.foreign);
+        plan.take(node, options.foreign, &mut HashSet::new());
         plan.children.pop();
         Ok(plan)
     }
 
-    /// Adds a document and all below it, what is named before what names it.
-    fn take(&mut self, node: Node, foreign: Foreign) {
+    /// Adds a document and all below it, what is named before what names it, each once.
+    fn take(&mut self, node: Node, foreign: Foreign, taken: &mut HashSet<Digest>) {
         for child in node.children {
-            self.take(child, foreign);
+            self.take(child, foreign, taken);
         }
         for descriptor in node.blobs {
-            if self
-                .blobs
-                .iter()
-                .any(|known| known.descriptor.digest == descriptor.digest)
-            {
-                continue;
+            if taken.insert(descriptor.digest.clone()) {
+                self.blobs.push(PlannedBlob {
+                    optional_in_registries: foreign == Foreign::Keep
+                        && media_type::is_foreign(&descriptor.media_type),
+                    descriptor,
+                });
             }
-            let optional_in_registries =
-                foreign == Foreign::Keep && media_type::is_foreign(&descriptor.media_type);
-            self.blobs.push(PlannedBlob {
-                descriptor,
-                optional_in_registries,
-            });
         }
         self.platforms.extend(node.platform);
-        let known = self
-            .children
-            .iter()
-            .any(|known| known.digest() == node.document.digest());
-        if !known {
+        if taken.insert(node.document.digest().clone()) {
             self.children.push(node.document);
         }
     }

@@ -1,0 +1,100 @@
+//! A Docker daemon of its own, without network.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::places::path;
+
+/// A daemon of its own, without network, that runs until it is dropped.
+pub struct Dockerd {
+    process: Child,
+    folder: TempDir,
+    client: PathBuf,
+}
+
+impl Dockerd {
+    /// Starts one; nothing where a component or the right to start it is missing.
+    pub fn start() -> Option<Self> {
+        let (program, client) = (super::component("dockerd")?, super::component("docker")?);
+        let folder = tempfile::tempdir().unwrap();
+        let inside = |name: &str| path(&folder, name);
+        let log = fs::File::create(inside("log")).unwrap();
+        let process = Command::new(program)
+            .args([
+                "--data-root",
+                &inside("data"),
+                "--exec-root",
+                &inside("exec"),
+            ])
+            .args(["--pidfile", &inside("pid"), "--host"])
+            .arg(format!("unix://{}", inside("socket")))
+            .args(["--bridge=none", "--iptables=false", "--ip6tables=false"])
+            .arg("--storage-driver=vfs")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut daemon = Self {
+            process,
+            folder,
+            client,
+        };
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while !daemon.run(&["version"]).0 {
+            let ended = daemon.process.try_wait().unwrap().is_some();
+            if ended || Instant::now() > deadline {
+                let log = fs::read_to_string(path(&daemon.folder, "log")).unwrap();
+                let required =
+                    std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1");
+                assert!(!required, "dockerd does not start: {log}");
+                eprintln!("skipped: dockerd does not start, which takes root");
+                return None;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(daemon)
+    }
+
+    /// Runs the client: whether it succeeded and what it printed.
+    pub fn run(&self, arguments: &[&str]) -> (bool, String) {
+        let output = Command::new(&self.client)
+            .arg("--host")
+            .arg(format!("unix://{}", path(&self.folder, "socket")))
+            .args(arguments)
+            .env("HOME", self.folder.path())
+            .output()
+            .unwrap();
+        let said = [output.stdout, output.stderr].concat();
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&said).trim().to_owned(),
+        )
+    }
+
+    /// Runs the client, which must succeed, and returns what it printed.
+    pub fn must(&self, arguments: &[&str]) -> String {
+        let (succeeded, said) = self.run(arguments);
+        assert!(succeeded, "docker {arguments:?}: {said}");
+        said
+    }
+}
+
+impl Drop for Dockerd {
+    fn drop(&mut self) {
+        // It has a containerd of its own to end, so it is asked first.
+        let _ = Command::new("kill")
+            .arg(self.process.id().to_string())
+            .status();
+        let deadline = Instant::now() + Duration::from_secs(15);
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
