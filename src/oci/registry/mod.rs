@@ -34,6 +34,7 @@ use crate::progress::Progress;
 
 mod answer;
 mod auth;
+mod catalog;
 mod client;
 mod credentials;
 mod digest;
