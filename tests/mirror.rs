@@ -8,130 +8,19 @@ use std::collections::HashSet;
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use axum::Router;
-use axum::routing::get;
 use serde_json::{Value, json};
-use wincimg::oci::copy::{Action, CopyError, Platforms};
-use wincimg::oci::document::{Document, Flavour, Index, media_type};
-use wincimg::oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, mirror};
-use wincimg::oci::reference::{Reference, parse_reference};
-use wincimg::oci::registry::{Options, Registry};
-use wincimg::oci::store::{Sink, Source};
+use wincimg::oci::copy::{Action, CopyError};
+use wincimg::oci::document::{Document, Flavour, Index, Sealed, media_type};
+use wincimg::oci::mirror::{MirrorOptions, MirrorTarget, mirror};
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::store::Sink;
 use wincimg::progress::{Progress, Silent, Task};
 
 use support::docker_registry::{DockerRegistry, Setup};
-use support::proxy::{Fault, FaultProxy, Passed};
-use support::serve::{Served, serve};
 use support::windows_base::{StandIn, put_index};
-
-const FOREIGN: &str = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
-const OLD: &str = "10.0.17763.973";
-const NEW: &str = "10.0.20348.10";
-
-/// Two registries: one in the place of Microsoft's, and one's own behind a proxy that counts.
-struct World {
-    upstream: DockerRegistry,
-    own: DockerRegistry,
-    proxy: FaultProxy,
-    registry: Registry,
-}
-
-impl World {
-    async fn new() -> Option<Self> {
-        Self::with_rule(|_| Fault::Pass).await
-    }
-
-    async fn with_rule(rule: impl FnMut(&Passed) -> Fault + Send + 'static) -> Option<Self> {
-        let upstream = DockerRegistry::start(Setup::default())?;
-        let own = DockerRegistry::start(Setup::default())?;
-        let proxy = FaultProxy::start(own.host(), rule).await;
-        let registry = client(&[&upstream.host(), &proxy.host(), "127.0.0.1"]);
-        Some(Self {
-            upstream,
-            own,
-            proxy,
-            registry,
-        })
-    }
-
-    /// A reference to an image upstream.
-    fn image(&self, name: &str) -> Reference {
-        parse_reference(&format!("{}/{name}", self.upstream.host())).unwrap()
-    }
-
-    fn sink(&self, name: &str) -> Sink {
-        Sink::Registry(self.registry.repository(&self.image(name)))
-    }
-
-    /// What a node would pull.
-    async fn mirrored(&self, name: &str) -> Document {
-        let reference = parse_reference(&format!("{}/{name}", self.own.host())).unwrap();
-        let registry = client(&[&self.own.host()]);
-        let source = Source::Registry(registry.repository(&reference));
-        source
-            .resolve(reference.digest().or(reference.tag()))
-            .await
-            .unwrap()
-    }
-
-    async fn mirror(&self, images: &[Reference], options: &MirrorOptions) -> MirrorReport {
-        let target: MirrorTarget = format!("{}/mcr", self.proxy.host()).parse().unwrap();
-        let progress = Arc::new(Silent);
-        mirror(&self.registry, images, &target, options, progress)
-            .await
-            .unwrap()
-    }
-
-    /// Requests that change the own registry: uploads, pieces, mounts, manifests.
-    fn changes(&self) -> Vec<Passed> {
-        let mut log = self.proxy.log();
-        log.retain(|passed| !matches!(passed.method.as_str(), "GET" | "HEAD"));
-        log
-    }
-}
-
-fn client(insecure: &[&str]) -> Registry {
-    let options = Options {
-        insecure: insecure.iter().map(|&host| host.to_owned()).collect(),
-        ..support::options("unused")
-    };
-    Registry::new(options, Arc::new(Silent)).unwrap()
-}
-
-fn whole() -> MirrorOptions {
-    MirrorOptions::default()
-}
-
-fn only(platforms: &[&str]) -> MirrorOptions {
-    MirrorOptions {
-        platforms: Platforms::Only(platforms.iter().map(|text| text.parse().unwrap()).collect()),
-        ..MirrorOptions::default()
-    }
-}
-
-fn dry_run() -> MirrorOptions {
-    MirrorOptions {
-        dry_run: true,
-        ..MirrorOptions::default()
-    }
-}
-
-fn index_of(document: Document) -> Index {
-    match document {
-        Document::Index(index) => index.into_value(),
-        Document::Manifest(manifest) => panic!("expected an index: {}", manifest.digest()),
-    }
-}
-
-/// A base image whose first layer is foreign and only at a URL.
-async fn foreign_base(os_version: &str, seed: u64) -> (StandIn, Served) {
-    let mut base = StandIn::new(Flavour::Docker, os_version, &[]);
-    let (_, gzip) = support::windows_base::layer(40_000, seed);
-    let served = serve(Router::new().route("/layer", get(async move || gzip))).await;
-    base.push(FOREIGN, 40_000, seed, vec![served.url("layer")]);
-    base.push(media_type::DOCKER_LAYER_GZIP, 3_000, seed + 1, Vec::new());
-    (base, served)
-}
+use support::world::{
+    FOREIGN, NEW, OLD, World, client, dry_run, foreign_base, index_of, only, whole,
+};
 
 #[tokio::test]
 async fn an_index_keeps_its_digest_and_its_os_versions() {
@@ -187,7 +76,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
         sink.put_document(&base.document()).await.unwrap();
     }
     let entries = vec![old.image.index_entry(), new.image.index_entry()];
-    let index = wincimg::oci::document::Sealed::new(Index::new(Flavour::Docker, entries)).unwrap();
+    let index = Sealed::new(Index::new(Flavour::Docker, entries)).unwrap();
     let index = Document::Index(index);
     sink.publish(&index, Some("1809")).await.unwrap();
 
@@ -319,6 +208,27 @@ async fn within_one_registry_everything_is_mounted() {
 }
 
 #[tokio::test]
+async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let base = StandIn::new(Flavour::Docker, OLD, &[(5_000_000, 1), (4_000, 2)]);
+    let reference = parse_reference(&format!("{}/team/app:1", world.proxy.host())).unwrap();
+    let there = Sink::Registry(world.registry.repository(&reference));
+    base.put(&there, Some("1")).await;
+    base.put(&world.sink("windows/servercore:1809"), Some("1809"))
+        .await;
+    let images = [world.image("windows/servercore:1809")];
+    for options in [dry_run(), whole()] {
+        let report = world.mirror(&images, &options).await;
+        let blobs = &report.images[0].copied.as_ref().unwrap().blobs;
+        let from = "team/app".to_owned();
+        assert_eq!(blobs[0].action, Action::Mount { from });
+        assert_eq!(blobs[1].action, Action::Copy, "too small to be looked for");
+    }
+}
+
+#[tokio::test]
 async fn a_dry_run_says_what_would_move_and_changes_nothing() {
     let Some(world) = World::new().await else {
         return;
@@ -419,7 +329,7 @@ async fn attestations_go_with_the_image_that_they_are_about() {
         .map(|image| image.image.index_entry())
         .collect();
     entries.push(attestation);
-    let index = wincimg::oci::document::Sealed::new(Index::new(Flavour::Oci, entries)).unwrap();
+    let index = Sealed::new(Index::new(Flavour::Oci, entries)).unwrap();
     sink.publish(&Document::Index(index), Some("1"))
         .await
         .unwrap();
@@ -433,130 +343,6 @@ async fn attestations_go_with_the_image_that_they_are_about() {
         let index = index_of(world.mirrored("mcr/app:1").await);
         assert_eq!(index.manifests.len(), left, "{version}");
     }
-}
-
-#[tokio::test]
-async fn one_image_that_fails_does_not_keep_the_others_out() {
-    let Some(world) = World::new().await else {
-        return;
-    };
-    let good = StandIn::new(Flavour::Docker, OLD, &[(4_000, 1)]);
-    good.put(&world.sink("good:1"), Some("1")).await;
-    let (bad, served) = foreign_base(OLD, 5).await;
-    drop(served);
-    let sink = world.sink("bad:1");
-    bad.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&bad.document(), Some("1")).await.unwrap();
-    let images = ["bad:1", "good:1", "absent:1"].map(|name| world.image(name));
-    let report = world.mirror(&images, &whole()).await;
-    assert!(report.images[0].error.is_some());
-    assert!(report.images[1].error.is_none());
-    assert!(report.images[2].error.is_some());
-    assert_eq!(report.totals.failed_images, 2);
-    let json = serde_json::to_value(&report).unwrap();
-    let text = json["images"][0]["error"].as_str().unwrap();
-    let layer = bad.layers[0].0.digest.as_ref();
-    assert!(text.contains(layer), "{text}");
-}
-
-#[tokio::test]
-async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on() {
-    let broken = Arc::new(Mutex::new(true));
-    let rule = {
-        let broken = broken.clone();
-        // The largest blob never arrives.
-        move |passed: &Passed| {
-            let size = passed
-                .header("content-length")
-                .and_then(|text| text.parse().ok());
-            if *broken.lock().unwrap() && size.is_some_and(|size: u64| size > 100_000) {
-                Fault::CutRequest(50_000)
-            } else {
-                Fault::Pass
-            }
-        }
-    };
-    let Some(world) = World::with_rule(rule).await else {
-        return;
-    };
-    let layers = [(200_000, 1), (3_000, 2), (4_000, 3)];
-    let images = [OLD, NEW].map(|version| StandIn::new(Flavour::Docker, version, &layers));
-    let name = "windows/nanoserver:1809";
-    put_index(Flavour::Docker, &images, &world.sink(name), Some("1809")).await;
-    let references = [world.image(name)];
-    let report = world.mirror(&references, &whole()).await;
-    assert_eq!(report.totals.failed_images, 1);
-    assert!(world.proxy.requests("PUT", "/manifests/").is_empty());
-
-    *broken.lock().unwrap() = false;
-    let report = world.mirror(&references, &whole()).await;
-    assert_eq!(report.totals.failed_images, 0, "{report:?}");
-    let manifests = world.proxy.requests("PUT", "/manifests/");
-    let published: Vec<_> = manifests.iter().map(|passed| &passed.path).collect();
-    assert_eq!(published.len(), 3, "{published:?}");
-    assert!(published[2].ends_with("/manifests/1809"), "{published:?}");
-}
-
-#[tokio::test]
-async fn a_foreign_layer_that_is_another_one_is_not_taken() {
-    let Some(world) = World::new().await else {
-        return;
-    };
-    let mut base = StandIn::new(Flavour::Docker, OLD, &[]);
-    let (_, gzip) = support::windows_base::layer(40_000, 1);
-    let mut lie = gzip.to_vec();
-    lie[20_000] ^= 1;
-    let served = serve(Router::new().route("/layer", get(async move || lie))).await;
-    base.push(FOREIGN, 40_000, 1, vec![served.url("layer")]);
-    let sink = world.sink("windows/servercore:1809");
-    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
-        .await;
-    sink.publish(&base.document(), Some("1809")).await.unwrap();
-    let report = world
-        .mirror(&[world.image("windows/servercore:1809")], &whole())
-        .await;
-    assert_eq!(report.totals.failed_images, 1, "{report:?}");
-    assert!(world.proxy.requests("PUT", "/manifests/").is_empty());
-    assert!(
-        !world
-            .own
-            .blob_file(base.layers[0].0.digest.as_ref())
-            .exists()
-    );
-}
-
-#[tokio::test]
-async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
-    let Some(upstream) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
-    let Some(own) = DockerRegistry::start(Setup::default()) else {
-        return;
-    };
-    // After the first question about the tag, it means another image.
-    let front = FaultProxy::start(upstream.host(), |_| Fault::Pass).await;
-    let registry = client(&[&front.host(), &own.host()]);
-    let image = parse_reference(&format!("{}/app:1", front.host())).unwrap();
-    let sink = Sink::Registry(registry.repository(&image));
-    let images = [OLD, NEW].map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, 1)]));
-    let index = put_index(Flavour::Oci, &images, &sink, Some("1")).await;
-    let before = front.log().len();
-    let target: MirrorTarget = own.host().parse().unwrap();
-    let report = mirror(&registry, &[image], &target, &whole(), Arc::new(Silent))
-        .await
-        .unwrap();
-    assert_eq!(report.totals.failed_images, 0, "{report:?}");
-    let asked: Vec<String> = front.log()[before..]
-        .iter()
-        .filter(|passed| passed.path.contains("/manifests/"))
-        .map(|passed| passed.path.clone())
-        .collect();
-    let by_tag = asked.iter().filter(|path| path.ends_with("/1")).count();
-    assert_eq!(by_tag, 1, "{asked:?}");
-    assert_eq!(asked.len(), 3, "{asked:?}");
-    let copied = report.images[0].copied.as_ref().unwrap();
-    assert_eq!(copied.digest, index.digest().to_string());
 }
 
 #[tokio::test]

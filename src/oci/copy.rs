@@ -6,6 +6,7 @@
 //! a manifest only after everything that it names is there. From the first answer on, everything is
 //! asked for by digest, so a tag that moves in between changes nothing.
 
+mod neighbours;
 mod plan;
 mod platform;
 mod run;

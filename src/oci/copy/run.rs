@@ -7,9 +7,10 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
+use super::neighbours::Neighbours;
 use super::{CopyError, CopyPlan, PlannedBlob};
 use crate::oci::document::{Descriptor, Digest, media_type};
-use crate::oci::registry::Registry;
+use crate::oci::registry::{Registry, Repository};
 use crate::oci::store::{Sink, Source, StoreError};
 use crate::oci::stream::Blob;
 use crate::progress::Progress;
@@ -23,6 +24,7 @@ pub struct Copier {
     progress: Arc<dyn Progress>,
     transfers: Semaphore,
     dry_run: bool,
+    neighbours: Neighbours,
     /// Where each blob has been put or found, by digest. Whoever deals with a blob holds its lock,
     /// so that the next one finds it done.
     placed: Mutex<HashMap<String, Arc<AsyncMutex<Vec<Sink>>>>>,
@@ -99,6 +101,7 @@ impl Copier {
             progress,
             transfers: Semaphore::new(jobs.max(1)),
             dry_run: false,
+            neighbours: Neighbours::default(),
             placed: Mutex::default(),
         }
     }
@@ -233,16 +236,27 @@ impl Copier {
             return Ok(None);
         };
         for from in candidates.filter_map(|place| place.mountable_into(sink)) {
-            let taken = self.dry_run
-                || target
-                    .mount_blob(&blob.digest, from)
-                    .await
-                    .map_err(StoreError::from)?;
-            if taken {
+            if self.mounted(target, blob, from).await? {
                 return Ok(Some(from.to_owned()));
             }
         }
-        Ok(None)
+        match self.neighbours.holder(target, blob).await {
+            Some(from) if self.mounted(target, blob, &from).await? => Ok(Some(from)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn mounted(
+        &self,
+        target: &Repository,
+        blob: &Descriptor,
+        from: &str,
+    ) -> Result<bool, CopyError> {
+        if self.dry_run {
+            return Ok(true);
+        }
+        let mounted = target.mount_blob(&blob.digest, from).await;
+        Ok(mounted.map_err(StoreError::from)?)
     }
 
     async fn transfer(
