@@ -9,11 +9,12 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use wincimg::oci::copy::{Action, CopyError};
+use wincimg::oci::archive::ArchiveWriter;
+use wincimg::oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan};
 use wincimg::oci::document::{Document, Flavour, Index, Sealed, media_type};
 use wincimg::oci::mirror::{MirrorOptions, MirrorTarget, mirror};
 use wincimg::oci::reference::parse_reference;
-use wincimg::oci::store::Sink;
+use wincimg::oci::store::{Sink, Source};
 use wincimg::progress::{Progress, Silent, Task};
 
 use support::docker_registry::{DockerRegistry, Setup};
@@ -111,6 +112,61 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
             assert_eq!(&stored, bytes);
         }
     }
+}
+
+#[tokio::test]
+async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (base, _served) = foreign_base(OLD, 1).await;
+    let name = "windows/servercore:1809";
+    let sink = world.sink(name);
+    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    let Sink::Registry(repository) = sink else {
+        panic!("a registry became something else");
+    };
+    let source = Source::Registry(repository);
+    let options = CopyOptions::default();
+    let plan = CopyPlan::new(&source, Some("1809"), &options)
+        .await
+        .unwrap();
+    let copier = Copier::new(world.registry.clone(), Arc::new(Silent), 2);
+
+    let reference = format!("{}/{name}", world.own.host());
+    let registry = client(&[&world.own.host()]);
+    let own = registry.repository(&parse_reference(&reference).unwrap());
+    let target = Sink::Registry(own);
+    let report = copier
+        .copy(&plan, &source, &target, Some("1809"))
+        .await
+        .unwrap();
+    assert_eq!(report.digest, base.image.digest().to_string());
+    assert_eq!(report.blobs[0].action, Action::Skip);
+    let foreign = base.layers[0].0.digest.as_ref();
+    assert!(!world.own.blob_file(foreign).exists());
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("base.tar");
+    let target = Sink::Archive(ArchiveWriter::create(&file).await.unwrap());
+    let report = copier
+        .copy(&plan, &source, &target, Some("base:1"))
+        .await
+        .unwrap();
+    target.finish().await.unwrap();
+    assert!(matches!(report.blobs[0].action, Action::Download { .. }));
+    let mut tar = tar::Archive::new(std::fs::File::open(&file).unwrap());
+    let saved = tar
+        .entries()
+        .unwrap()
+        .map(Result::unwrap)
+        .find(|entry| entry.path().unwrap().ends_with("manifest.json"))
+        .unwrap();
+    let saved: Value = serde_json::from_reader(saved).unwrap();
+    let diff_id = base.image.config().rootfs.diff_ids[0].as_ref();
+    assert_eq!(saved[0]["LayerSources"][diff_id]["mediaType"], FOREIGN);
 }
 
 #[tokio::test]

@@ -42,6 +42,17 @@ pub struct PlannedBlob {
     pub optional_in_registries: bool,
 }
 
+impl PlannedBlob {
+    /// A blob of an image whose foreign layers are treated as told.
+    pub fn new(descriptor: Descriptor, foreign: Foreign) -> Self {
+        Self {
+            optional_in_registries: foreign == Foreign::Keep
+                && media_type::is_foreign(&descriptor.media_type),
+            descriptor,
+        }
+    }
+}
+
 impl CopyPlan {
     /// Reads the image's or index's manifests and decides what they become.
     pub async fn new(
@@ -75,11 +86,7 @@ impl CopyPlan {
         }
         for descriptor in node.blobs {
             if taken.insert(descriptor.digest.clone()) {
-                self.blobs.push(PlannedBlob {
-                    optional_in_registries: foreign == Foreign::Keep
-                        && media_type::is_foreign(&descriptor.media_type),
-                    descriptor,
-                });
+                self.blobs.push(PlannedBlob::new(descriptor, foreign));
             }
         }
         self.platforms.extend(node.platform);

@@ -74,7 +74,7 @@ pub struct CopyReport {
     /// The digest in the target; another one where foreign layers became ordinary or platforms were
     /// left out.
     pub digest: String,
-    /// Whether the target had everything, the tag included.
+    /// Whether the target, a registry, had published just this under the tag before.
     pub up_to_date: bool,
     /// The platforms that the index names; empty for a single image.
     pub platforms: Vec<String>,
@@ -125,7 +125,7 @@ impl Copier {
         let blobs = if up_to_date {
             self.all_present(plan, sink).await
         } else {
-            self.place_all(plan, source, sink).await?
+            self.bring_all(plan, source, sink).await?
         };
         if !up_to_date && !self.dry_run {
             for child in &plan.children {
@@ -158,7 +158,7 @@ impl Copier {
         reports
     }
 
-    async fn place_all(
+    async fn bring_all(
         &self,
         plan: &CopyPlan,
         source: &Source,
@@ -171,7 +171,7 @@ impl Copier {
             .into_iter()
             .map(|at| async move {
                 let blob = &plan.blobs[at];
-                let action = self.place(blob, source, sink).await?;
+                let action = self.bring(blob, source, sink).await?;
                 Ok::<_, CopyError>((at, report(blob, action)))
             })
             .collect();
@@ -183,8 +183,8 @@ impl Copier {
         Ok(done.into_iter().map(|(_, report)| report).collect())
     }
 
-    /// Sees to it that the sink has the blob.
-    async fn place(
+    /// Sees to it that the sink has one blob, in the cheapest way there is.
+    pub async fn bring(
         &self,
         blob: &PlannedBlob,
         source: &Source,
@@ -197,7 +197,10 @@ impl Copier {
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
         let key = sink.to_string();
-        if places.iter().any(|place| place.to_string() == key) || sink.has_blob(descriptor).await? {
+        if places.iter().any(|place| place.to_string() == key) {
+            return Ok(Action::Present);
+        }
+        if sink.has_blob(descriptor).await? {
             places.push(sink.clone());
             return Ok(Action::Present);
         }
