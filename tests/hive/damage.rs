@@ -165,11 +165,22 @@ fn read_damaged(cases: u64, seed: u64) -> (u64, Duration) {
         };
         bytes.clone_from(&originals[which]);
         damage(&mut bytes, &mut random);
-        let start = Instant::now();
-        readable += u64::from(use_all(&bytes));
-        longest = longest.max(start.elapsed());
+        let (whole, mut time) = timed(&bytes);
+        // The machine may have been busy with something else.
+        for _ in 0..3 {
+            if time > Duration::from_millis(20) {
+                time = time.min(timed(&bytes).1);
+            }
+        }
+        readable += u64::from(whole);
+        longest = longest.max(time);
     }
     (readable, longest)
+}
+
+fn timed(bytes: &[u8]) -> (bool, Duration) {
+    let start = Instant::now();
+    (use_all(bytes), start.elapsed())
 }
 
 #[test]
@@ -188,7 +199,7 @@ fn ten_million_damaged_hives_never_cause_a_panic() {
         "{readable} readable, longest {longest:?}, in all {:?}",
         start.elapsed()
     );
-    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    assert!(longest < Duration::from_millis(200), "{longest:?}");
 }
 
 #[test]

@@ -9,8 +9,8 @@ pub(super) const BIN_HEADER: usize = 32;
 pub(super) const NOWHERE: u32 = 0xFFFF_FFFF;
 /// The longest data that is kept in one cell.
 pub(super) const SEGMENT: usize = 16_344;
-/// A full segment's cell has four bytes to spare, and hivex takes them for granted in every one.
-pub(super) const SEGMENT_PADDING: usize = 4;
+/// What Windows reserves for every segment, the last one too; readers rely on the four bytes more.
+pub(super) const SEGMENT_CELL: usize = SEGMENT + 4;
 /// The most entries of a subkey list: as many as fit on a page with its headers.
 pub(super) const LEAF_ENTRIES: usize = (PAGE - BIN_HEADER - 4 - 4) / 8;
 /// The deepest that Windows nests keys.

@@ -3,7 +3,7 @@
 use super::cells::CellWriter;
 use super::descriptors::{self, Position};
 use super::format::{
-    ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_PADDING,
+    ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_CELL,
     VALUE_HEADER, base, checksum, encode_name, key_flags, utf16_len, value_flags,
 };
 use super::record::Record;
@@ -205,7 +205,7 @@ impl Writer {
         let record = Record::new(*b"db").u16(count).u32(list).u32(0);
         let big = self.cells.add(record.as_bytes())?;
         for (index, segment) in segments.enumerate() {
-            let cell = self.cells.reserve(segment.len() + SEGMENT_PADDING)?;
+            let cell = self.cells.reserve(SEGMENT_CELL)?;
             self.cells.fill(cell, 0, segment);
             self.cells.set(list, 4 * index, cell);
         }
