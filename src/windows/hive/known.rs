@@ -3,11 +3,12 @@
 //! - `HKLM\SYSTEM`: a delta hive that Windows itself wrote (a Windows sandbox of Windows 10) repeats
 //!   the base's descriptors on every key. Its root has a descriptor of the delta's own; what stands
 //!   directly below the root inherits from the base's root, which has the entries of `ControlSet001`.
-//! - `HKLM\SOFTWARE` and `HKU\.DEFAULT`: public documentation. The DISA security guides for Windows
-//!   10 and Server 2016 to 2022 list the default permissions of `HKLM\SOFTWARE`: users and
-//!   application packages read, administrators and the system do everything, the creator does
-//!   everything below; `HKU\.DEFAULT` shows the same list. Keys that Windows gives to its
-//!   `TrustedInstaller` are not in these sources and pass through with the inherited descriptor.
+//! - `HKLM\SOFTWARE`: public documentation. The DISA security guides for Windows 10, Server 2016 and
+//!   Server 2019 list its default permissions: users, application packages and one capability read,
+//!   administrators and the system do everything, the creator does everything below. Keys that
+//!   Windows gives to its `TrustedInstaller` are not in that list and pass through with the
+//!   inherited descriptor.
+//! - `HKU\.DEFAULT`: no source was found; it gets what `HKLM\SOFTWARE` has.
 //!
 //! None of this could be tried on a Windows host here.
 

@@ -5,19 +5,20 @@
 //! `regedit` in that a line it would skip is an error here.
 
 use super::line::Line;
-use super::text::{Decoded, decode, western};
+use super::text::{NARROW_HEADER, decode, western};
 use super::{Problem, RegFileError};
 use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit};
 
 /// Reads a registration file of either version.
 pub fn import(bytes: &[u8]) -> Result<Vec<RegistryEdit>, RegFileError> {
-    let Decoded { text, narrow } = decode(bytes)?;
+    let text = decode(bytes)?;
     let mut lines = Lines::new(&text);
     let header = lines.next().unwrap_or_else(|| Line::new(1, ""));
-    let known = ["REGEDIT4", "Windows Registry Editor Version 5.00"];
-    if !known.contains(&header.rest().trim_end()) {
-        return Err(header.error(Problem::Header));
-    }
+    let narrow = match header.rest().trim_end() {
+        NARROW_HEADER => true,
+        "Windows Registry Editor Version 5.00" => false,
+        _ => return Err(header.error(Problem::Header)),
+    };
     let mut parser = Parser {
         lines,
         narrow,

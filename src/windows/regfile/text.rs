@@ -3,6 +3,9 @@
 
 use super::{Problem, RegFileError};
 
+/// The first line of a file whose strings have 8 bits a character, also those in hexadecimal.
+pub(super) const NARROW_HEADER: &str = "REGEDIT4";
+
 /// The characters of code page 1252 for the bytes 0x80 to 0x9F; the five that it leaves open stand
 /// for themselves.
 const WESTERN: [char; 32] = [
@@ -10,27 +13,17 @@ const WESTERN: [char; 32] = [
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',
 ];
 
-/// A file as text, and whether its strings in hexadecimal are of 8 bits a character.
-pub(super) struct Decoded {
-    pub(super) text: String,
-    pub(super) narrow: bool,
-}
-
 /// The text of a registration file.
-pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, RegFileError> {
-    let narrow = bytes.starts_with(b"REGEDIT4");
-    let text = match bytes {
-        [0xFF, 0xFE, rest @ ..] => utf16(rest)?,
-        [0xFE, 0xFF, ..] => {
-            return Err(at_start(
-                "UTF-16 with the high byte first, which regedit does not read",
-            ));
-        }
-        [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(rest)?,
-        _ if narrow => western(bytes),
-        _ => utf8(bytes)?,
-    };
-    Ok(Decoded { text, narrow })
+pub(super) fn decode(bytes: &[u8]) -> Result<String, RegFileError> {
+    match bytes {
+        [0xFF, 0xFE, rest @ ..] => utf16(rest),
+        [0xFE, 0xFF, ..] => Err(at_start(
+            "UTF-16 with the high byte first, which regedit does not read",
+        )),
+        [0xEF, 0xBB, 0xBF, rest @ ..] => utf8(rest),
+        _ if bytes.starts_with(NARROW_HEADER.as_bytes()) => Ok(western(bytes)),
+        _ => utf8(bytes),
+    }
 }
 
 /// Text in the Western code page.

@@ -213,9 +213,8 @@ impl FromStr for KeyPath {
     type Err = KeyPathError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let trimmed = text.trim().trim_start_matches('\\');
-        let trimmed = trimmed.strip_suffix('\\').unwrap_or(trimmed);
-        let (top, rest) = trimmed.split_once('\\').unwrap_or((trimmed, ""));
+        let whole = text.strip_suffix('\\').unwrap_or(text);
+        let (top, rest) = whole.split_once('\\').unwrap_or((whole, ""));
         let (second, below) = rest.split_once('\\').unwrap_or((rest, ""));
         let unknown = || KeyPathError::UnknownRoot {
             path: text.to_owned(),

@@ -73,6 +73,7 @@ fn roots_outside_the_image_are_refused_with_the_nearest_way() {
 fn texts_that_are_no_path_say_what_is_wrong() {
     for (text, part) in [
         ("", "starts with no root"),
+        (r" HKLM\SOFTWARE", "starts with no root"),
         (r"SOFTWARE\x", "starts with no root"),
         (r"HKLM\ELSEWHERE\x", "starts with no root"),
         (r"HKLM\SOFTWARE\a\\b", "empty name"),
