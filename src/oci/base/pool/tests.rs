@@ -1,6 +1,9 @@
 #![allow(clippy::unwrap_used)]
 
+use proptest::prelude::*;
+
 use super::*;
+use crate::windows::update::{Update, UpdateKind, Updates};
 
 fn pool(host: &str, tags: &[&str]) -> Pool<()> {
     let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
@@ -154,4 +157,69 @@ fn neighbours_are_the_nearest_on_both_sides() {
         above.unwrap().to_string(),
         "14393.3504 (tag 10.0.14393.3504)"
     );
+}
+
+/// The version that is taken in the end.
+fn found(host: &str, tags: &[String], truth: &[(String, String)]) -> Option<String> {
+    let tags: Vec<&str> = tags.iter().map(String::as_str).collect();
+    let truth: Vec<(&str, &str)> = truth
+        .iter()
+        .map(|(tag, version)| (tag.as_str(), version.as_str()))
+        .collect();
+    let asked = asked(host, &tags, &truth);
+    let (version, _) = asked.last()?.split_once(" as ")?;
+    Some(version.to_owned())
+}
+
+/// The best version if all were known.
+fn best(host: &str, versions: &[WindowsVersion]) -> Option<String> {
+    let host = HostBuild::new(host.parse().unwrap());
+    versions
+        .iter()
+        .filter_map(|version| Some((Fit::of(*version, host, Match::Nearest)?, version)))
+        .max()
+        .map(|(_, version)| version.to_string())
+}
+
+proptest! {
+    #[test]
+    fn an_image_that_only_a_floating_tag_names_is_found_where_it_is_best(
+        host in 900_u32..1300,
+        build in proptest::sample::select(vec![(17763, "ltsc2019"), (20348, "ltsc2022")]),
+        revisions in proptest::collection::btree_set(900_u32..1300, 1..12),
+    ) {
+        let (build, floating) = build;
+        let versions: Vec<WindowsVersion> =
+            revisions.iter().map(|revision| WindowsVersion::new(build, *revision)).collect();
+        let (newest, named) = versions.split_last().unwrap();
+        let mut tags: Vec<String> = named.iter().map(WindowsVersion::os_version).collect();
+        tags.push(floating.to_owned());
+        let truth = [(floating.to_owned(), newest.to_string())];
+        let host = format!("{build}.{host}");
+        prop_assert_eq!(found(&host, &tags, &truth), best(&host, &versions));
+    }
+
+    #[test]
+    fn of_monthly_images_with_dates_the_best_is_found(
+        host in 0_usize..30,
+        days_late in proptest::collection::vec(0_i32..10, 30),
+    ) {
+        let monthly = || {
+            let updates = Updates::embedded().of_build(17763).iter();
+            updates.filter(|update| update.kind == UpdateKind::Week('B')).take(30)
+        };
+        let truth: Vec<(String, String)> = monthly()
+            .zip(days_late)
+            .map(|(update, late)| {
+                let day = update.date.saturating_add(jiff::Span::new().days(late));
+                let tag = format!("{}-windowsservercore-ltsc2019", day.strftime("%Y%m%d"));
+                (tag, update.version().to_string())
+            })
+            .collect();
+        let tags: Vec<String> = truth.iter().map(|(tag, _)| tag.clone()).collect();
+        let versions: Vec<WindowsVersion> = monthly().map(Update::version).collect();
+        let all = Updates::embedded().of_build(17763);
+        let host = all[host % all.len()].version().to_string();
+        prop_assert_eq!(found(&host, &tags, &truth), best(&host, &versions));
+    }
 }
