@@ -285,3 +285,17 @@ async fn a_repository_without_base_tags_says_so() {
         .unwrap_err();
     assert!(matches!(error, ResolveError::Registry(_)), "{error}");
 }
+
+#[tokio::test]
+async fn tags_that_say_too_little_are_not_asked_about_without_end() {
+    let registry = StandIn::start();
+    for number in 0..100 {
+        let tag = format!("1803-KB41000{number:02}");
+        registry.publish(NANO, &[&tag], &format!("10.0.17134.{number}"));
+    }
+    let error = ask(&registry, NANO, "17134.999", Match::Nearest)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("64 tags"), "{error}");
+    assert_eq!(registry.requests().len(), 1 + 64);
+}

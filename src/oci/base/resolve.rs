@@ -197,38 +197,18 @@ impl BaseRepository {
         }
         let mut search = Search {
             repository: &self.repository,
+            host,
             pool,
             set_aside: Vec::new(),
         };
         match search.run().await? {
-            Some((tag, os_version, index, image)) => {
-                let (registry, name) = (self.repository.host(), self.repository.name());
-                let matched = if os_version == host.version {
-                    Match::Exact
-                } else {
-                    Match::Nearest
-                };
-                let base = BaseImage {
-                    reference: pinned(registry, name, &tag, image.digest()),
-                    index,
-                    os_version,
-                    matched,
-                    image,
-                };
-                let set_aside = search.set_aside;
-                Ok(Resolution { base, set_aside })
-            }
-            None => {
-                let (below, above) = search.pool.neighbours();
-                Err(ResolveError::NothingFits(Box::new(NothingFits {
-                    repository: self.repository.to_string(),
-                    host,
-                    wanted,
-                    below,
-                    above,
-                    set_aside: search.set_aside,
-                })))
-            }
+            Some(base) => Ok(Resolution {
+                base,
+                set_aside: search.set_aside,
+            }),
+            None => Err(ResolveError::NothingFits(Box::new(
+                search.nothing_fits(wanted),
+            ))),
         }
     }
 }
@@ -253,20 +233,22 @@ pub async fn resolve(
 /// One search in one repository.
 struct Search<'r> {
     repository: &'r Repository,
+    host: HostBuild,
     pool: Pool<Found>,
     set_aside: Vec<SetAside>,
 }
 
 impl Search<'_> {
     /// Asks about the best offer until that is an image that is what it should be.
-    async fn run(&mut self) -> Result<Option<Chosen>, ResolveError> {
+    async fn run(&mut self) -> Result<Option<BaseImage>, ResolveError> {
         let mut looks = 0;
         while let Some(offer) = self.pool.take_best() {
             let promised = match offer.basis {
                 Basis::Seen(version, found) => {
                     match found.load(self.repository, version).await? {
                         Ok(image) => {
-                            return Ok(Some((offer.tag.text, version, found.index, image)));
+                            let tag = &offer.tag.text;
+                            return Ok(Some(self.chosen(tag, version, found.index, image)));
                         }
                         Err(reason) => self.refuse(offer.tag.text, reason),
                     }
@@ -315,13 +297,43 @@ impl Search<'_> {
         Ok(())
     }
 
+    fn chosen(
+        &self,
+        tag: &str,
+        os_version: WindowsVersion,
+        index: Option<Digest>,
+        image: Image,
+    ) -> BaseImage {
+        let (host, name) = (self.repository.host(), self.repository.name());
+        BaseImage {
+            reference: pinned(host, name, tag, image.digest()),
+            index,
+            os_version,
+            matched: if os_version == self.host.version {
+                Match::Exact
+            } else {
+                Match::Nearest
+            },
+            image,
+        }
+    }
+
+    fn nothing_fits(self, wanted: Match) -> NothingFits {
+        let (below, above) = self.pool.neighbours();
+        NothingFits {
+            repository: self.repository.to_string(),
+            host: self.host,
+            wanted,
+            below,
+            above,
+            set_aside: self.set_aside,
+        }
+    }
+
     fn refuse(&mut self, tag: String, reason: String) {
         self.set_aside.push(SetAside { tag, reason });
     }
 }
-
-/// The tag, its image's version, the index on the way to it, and the image.
-type Chosen = (String, WindowsVersion, Option<Digest>, Image);
 
 fn pinned(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
     Reference::with_tag_and_digest(
