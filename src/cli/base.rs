@@ -53,7 +53,8 @@ struct List {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base resolve nanoserver --host-build 17763.973\n  \
-    wincimg base resolve aspnet --host-build 17763.973 --base-registry repo.mylan.k8s:9999/mcr.microsoft.com\n\n\
+    wincimg base resolve aspnet --host-build 17763.973 \\\n      \
+    --base-registry repo.mylan.k8s:9999/mcr.microsoft.com\n\n\
     Exit code 1: nothing fits; what is nearest is said.")]
 struct Resolve {
     #[command(flatten)]
@@ -62,7 +63,12 @@ struct Resolve {
     #[arg(long, value_name = "B.R")]
     host_build: WindowsVersion,
     /// Whether another revision than the host's will do
-    #[arg(long = "match", value_enum, default_value = "nearest")]
+    #[arg(
+        long = "match",
+        value_name = "MATCH",
+        value_enum,
+        default_value = "nearest"
+    )]
     wanted: MatchArg,
     #[command(flatten)]
     common: Common,

@@ -44,7 +44,12 @@ pub(super) struct Build {
     #[command(flatten)]
     hosts: HostArgs,
     /// Which base images will do
-    #[arg(long = "match", value_enum, default_value = "nearest")]
+    #[arg(
+        long = "match",
+        value_name = "MATCH",
+        value_enum,
+        default_value = "nearest"
+    )]
     wanted: MatchArg,
     /// Set a variable of the recipe (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]

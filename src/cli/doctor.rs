@@ -1,6 +1,5 @@
 //! `wincimg doctor`: whether what the other commands need is there, and what to do where it is not.
 
-use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -12,7 +11,6 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use super::session::Session;
 use crate::oci::base::{BaseRegistry, BaseRepository, Listing};
 use crate::oci::mirror::MirrorTarget;
 use crate::oci::registry::{Connection, Login, Ping, Registry, RegistryError};
@@ -22,7 +20,8 @@ use crate::progress::Silent;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \
-    wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com --insecure-registry repo.mylan.k8s:9999\n\n\
+    wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com \\\n      \
+    --insecure-registry repo.mylan.k8s:9999\n\n\
     Exit code 0: all is well. 1: there is a problem, and its line says what to do.")]
 pub(super) struct Doctor {
     /// A registry that images are pushed to (repeatable)
@@ -84,7 +83,7 @@ impl Check {
 }
 
 impl Doctor {
-    pub(super) fn run(self, _session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self) -> Result<Answer, Failure> {
         let registry = self.connection.connect_briefly(Arc::new(Silent))?;
         let checks = registry_args::run(async { Ok(self.check_all(&registry).await) })?;
         write_result(None, |out| match self.format {
@@ -110,20 +109,27 @@ impl Doctor {
         join_all(checks).await.into_iter().flatten().collect()
     }
 
-    /// Every host that a flag names, each once: those to push to, those that need trust, and the
-    /// one that base images come from.
+    /// Every host that a flag names, each once: those to push to, the one that base images come
+    /// from, and those that need trust. A trusted host without a port is a rule for all of its
+    /// ports, and no registry of its own where one of them is named.
     fn hosts(&self) -> Vec<String> {
-        let pushed_to = self
-            .registries
-            .iter()
-            .map(|target| target.host().to_owned());
-        let base = self.base.base_registry.host().to_owned();
-        let mut known = BTreeSet::new();
-        pushed_to
-            .chain(self.connection.insecure.iter().cloned())
-            .chain([base])
-            .filter(|host| known.insert(host.clone()))
-            .collect()
+        let pushed_to = self.registries.iter().map(MirrorTarget::host);
+        let mut hosts: Vec<String> = Vec::new();
+        for host in pushed_to.chain([self.base.base_registry.host()]) {
+            if !hosts.iter().any(|known| known == host) {
+                hosts.push(host.to_owned());
+            }
+        }
+        for host in &self.connection.insecure {
+            let covers = |known: &String| {
+                let port = known.strip_prefix(host.as_str());
+                port.is_some_and(|port| port.is_empty() || port.starts_with(':'))
+            };
+            if !hosts.iter().any(covers) {
+                hosts.push(host.clone());
+            }
+        }
+        hosts
     }
 }
 

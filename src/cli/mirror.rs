@@ -23,8 +23,10 @@ use crate::oci::registry::Registry;
 /// Copy images with every layer to a registry of your own, so that nodes need no internet
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
-    kubectl get nodes -o json | wincimg mirror base:nanoserver base:servercore --nodes - --to repo.mylan.k8s:9999\n\n\
+    wincimg mirror mcr.microsoft.com/windows/nanoserver:ltsc2019 \\\n      \
+    --to repo.mylan.k8s:9999/mcr.microsoft.com\n  \
+    kubectl get nodes -o json |\n      \
+    wincimg mirror base:nanoserver base:iis --nodes - --to repo.mylan.k8s:9999\n\n\
     Foreign layers are fetched from where their image says and become ordinary ones.\n\
     What the target has already is not sent again; run the same command to go on after an interruption.")]
 pub(super) struct Mirror {
@@ -37,7 +39,12 @@ pub(super) struct Mirror {
     #[command(flatten)]
     hosts: HostArgs,
     /// Whether another revision than the host's will do as its base
-    #[arg(long = "match", value_enum, default_value = "nearest")]
+    #[arg(
+        long = "match",
+        value_name = "MATCH",
+        value_enum,
+        default_value = "nearest"
+    )]
     wanted: MatchArg,
     /// Copy images of this platform from an index (repeatable)
     #[arg(
@@ -80,7 +87,7 @@ enum Wanted {
 
 impl Mirror {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let wanted = self.wanted_images()?;
+        let wanted = self.wanted_images(session)?;
         let progress = display(session);
         let registry = self.registry.connect(progress.clone())?;
         let options = MirrorOptions {
@@ -109,7 +116,7 @@ impl Mirror {
         }
     }
 
-    fn wanted_images(&self) -> Result<Vec<Wanted>, Failure> {
+    fn wanted_images(&self, session: &Session) -> Result<Vec<Wanted>, Failure> {
         let mut wanted = Vec::with_capacity(self.images.len());
         for image in &self.images {
             wanted.push(match image.strip_prefix("base:") {
@@ -121,17 +128,16 @@ impl Mirror {
             });
         }
         let has_base = wanted.iter().any(|image| matches!(image, Wanted::Base(_)));
-        match (has_base, self.hosts.are_given()) {
-            (true, false) => Err(
+        if has_base && !self.hosts.are_given() {
+            return Err(
                 Failure::usage(anyhow!("no host says which base image it needs"))
                     .hint("add --host-build 17763.973 or --nodes FILE"),
-            ),
-            (false, true) => Err(Failure::usage(anyhow!(
-                "hosts choose base images, and none is asked for"
-            ))
-            .hint("name a base image as base:nanoserver, or leave out the hosts")),
-            _ => Ok(wanted),
+            );
         }
+        if !has_base && self.hosts.are_given() {
+            session.warn("the hosts are not asked: no image is base:NAME");
+        }
+        Ok(wanted)
     }
 
     /// The images to copy; a base image for each build of the hosts.

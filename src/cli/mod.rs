@@ -75,7 +75,7 @@ impl Command {
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
             Self::Demo(_) => demo::Demo::run(session),
-            Self::Doctor(command) => command.run(session),
+            Self::Doctor(command) => command.run(),
             Self::Images(command) => command.run(),
             Self::Mirror(command) => command.run(session),
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
-use super::tag::{BaseTag, Names};
+use super::tag::{BaseTag, Flavour, Names};
 use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
 
@@ -39,6 +39,7 @@ struct Key {
     floating: bool,
     date: Option<Date>,
     kb: Option<Kb>,
+    flavour: Flavour,
 }
 
 impl Listing {
@@ -79,6 +80,7 @@ impl Key {
             floating: kb.is_none() && with_revision.is_none() && tag.date.is_none(),
             date: tag.date.or(update.map(|update| update.date)),
             kb,
+            flavour: tag.flavour.clone(),
         }
     }
 
@@ -157,6 +159,14 @@ mod tests {
                 ("latest", true),
             ]
         );
+    }
+
+    #[test]
+    fn what_has_other_software_in_it_is_another_image() {
+        let month = "20200114-windowsservercore-ltsc2019";
+        let listing = listing(&[&format!("4.8-{month}"), &format!("4.7.2-{month}")]);
+        assert_eq!(listing.images.len(), 2);
+        assert_eq!(listing.images[0].tags, [format!("4.8-{month}")]);
     }
 
     #[test]
