@@ -60,7 +60,7 @@ impl Site {
         let mut command = assert_cmd::Command::from(self.command(&["build", image]));
         command
             .args(["--base-registry", &format!("{}/mcr", self.host())])
-            .timeout(Duration::from_secs(60));
+            .timeout(Duration::from_mins(1));
         command
     }
 
