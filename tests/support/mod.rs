@@ -23,8 +23,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use oci_spec::image::{Descriptor, MediaType};
 use serde_json::json;
+use wincimg::oci::document::Hasher;
 use wincimg::oci::reference::parse_reference;
-use wincimg::oci::registry::{Hasher, Options, Registry, Repository, RetryPolicy};
+use wincimg::oci::registry::{Options, Registry, Repository, RetryPolicy};
 use wincimg::progress::Silent;
 
 /// The path of a program that a test needs. Where it is missing, the test is skipped with a
@@ -112,9 +113,9 @@ pub fn repository(options: Options, reference: &str) -> Repository {
 
 /// The descriptor of bytes as a layer.
 pub fn describe(bytes: &[u8]) -> Descriptor {
-    let mut hasher = Hasher::sha256();
+    let mut hasher = Hasher::default();
     hasher.update(bytes);
-    let digest = hasher.digest().unwrap();
+    let digest = hasher.finish();
     Descriptor::new(MediaType::ImageLayerGzip, bytes.len() as u64, digest)
 }
 

@@ -9,7 +9,10 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderVal
 
 use super::transport::Payload;
 use super::urls::header;
-use super::{Hasher, RegistryError, Repository};
+use crate::oci::document::Hasher;
+
+use super::digest::{hasher_like, verify};
+use super::{RegistryError, Repository};
 
 /// The formats this program reads, so that a registry does not convert to one it does not.
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
@@ -142,13 +145,13 @@ fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
 /// The digest of the bytes, in the algorithm of the promised one, which it has to be.
 fn verified(promised: Option<Digest>, bytes: &[u8], what: &str) -> Result<Digest, RegistryError> {
     let mut hasher = match &promised {
-        Some(promised) => Hasher::like(promised)?,
-        None => Hasher::sha256(),
+        Some(promised) => hasher_like(promised)?,
+        None => Hasher::default(),
     };
     hasher.update(bytes);
     match promised {
-        Some(promised) => hasher.verify(&promised, what).map(|()| promised),
-        None => hasher.digest(),
+        Some(promised) => verify(hasher, &promised, what).map(|()| promised),
+        None => Ok(hasher.finish()),
     }
 }
 

@@ -55,7 +55,6 @@ mod transport;
 mod upload;
 mod urls;
 
-pub use digest::Hasher;
 pub use error::RegistryError;
 pub use manifests::RawManifest;
 pub use ping::{Connection, Login, Ping};

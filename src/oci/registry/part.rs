@@ -9,7 +9,9 @@ use oci_spec::image::{Descriptor, Digest};
 use tempfile::NamedTempFile;
 use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 
-use super::{Hasher, RegistryError};
+use super::RegistryError;
+use super::digest::hasher_like;
+use crate::oci::document::Hasher;
 
 /// `FILE.part`, with what an earlier run left in it.
 pub(super) struct Part {
@@ -54,7 +56,7 @@ impl Part {
             source,
         })?;
         let digest = descriptor.digest().clone();
-        let mut hasher = Hasher::like(&digest)?;
+        let mut hasher = hasher_like(&digest)?;
         let length = read_into(&mut file, descriptor.size(), &mut hasher).map_err(|source| {
             RegistryError::File {
                 action: "read",
@@ -85,7 +87,7 @@ impl Part {
         emptied.map_err(|source| self.failed("empty", source))?;
         self.length = 0;
         self.resumed = false;
-        self.hasher = Some(Hasher::like(&self.digest)?);
+        self.hasher = Some(hasher_like(&self.digest)?);
         Ok(())
     }
 

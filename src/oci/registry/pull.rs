@@ -7,10 +7,12 @@ use oci_spec::image::Descriptor;
 use reqwest::header::{CONTENT_RANGE, HeaderMap, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 
+use super::digest::{hasher_like, verify};
 use super::retry::Attempts;
 use super::transport::{Exchange, Payload};
 use super::urls::{header, host_of};
-use super::{Hasher, Registry, RegistryError, Repository};
+use super::{Registry, RegistryError, Repository};
+use crate::oci::document::Hasher;
 
 /// Where a blob is read from.
 #[derive(Clone)]
@@ -41,7 +43,7 @@ impl Pull {
         position: u64,
     ) -> Result<Self, RegistryError> {
         let hasher = match position {
-            0 => Some(Hasher::like(descriptor.digest())?),
+            0 => Some(hasher_like(descriptor.digest())?),
             _ => None,
         };
         Ok(Self {
@@ -128,7 +130,7 @@ impl Pull {
 
     fn finish(&mut self) -> Result<(), RegistryError> {
         match self.hasher.take() {
-            Some(hasher) => hasher.verify(self.descriptor.digest(), &self.name()),
+            Some(hasher) => verify(hasher, self.descriptor.digest(), &self.name()),
             None => Ok(()),
         }
     }
