@@ -191,6 +191,23 @@ fn a_second_run_sends_nothing_and_gives_the_same_digests() {
 }
 
 #[test]
+fn images_that_share_a_layer_send_it_once() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+    command.args(["--registry", &site.host(), "--push"]);
+    let built = json_of(&mut command);
+    let layers = |image: usize| built["images"][image]["layers"][1]["digest"].clone();
+    assert_eq!(layers(0), layers(1));
+    let uploads = site
+        .requests_since(0)
+        .into_iter()
+        .filter(|request| request.starts_with("PUT ") && request.contains("/uploads/"))
+        .count();
+    assert_eq!(uploads, 3, "one layer and two configurations");
+}
+
+#[test]
 fn nothing_of_the_base_is_downloaded_when_the_registry_has_it() {
     let site = Site::new();
     let built = json_of(site.build("pause").args([

@@ -18,7 +18,6 @@ use crate::oci::copy::{Copier, CopyError, CopyPlan, CopyReport, PlannedBlob};
 use crate::oci::document::{
     self, ContainerConfig, Descriptor, Digest, Document, DocumentError, Flavour, History, Image,
 };
-use crate::oci::registry::BlobSource;
 use crate::oci::store::{Sink, Source, StoreError};
 use crate::progress::Progress;
 use crate::recipe::{FileSource, Plan, PlannedFile, Step};
@@ -359,7 +358,6 @@ pub async fn publish(
     sink: &Sink,
     tag: Option<&str>,
     copier: &Copier,
-    progress: &dyn Progress,
 ) -> Result<Published, DirectError> {
     let image = &assembled.image;
     let root = Document::Manifest(Box::new(image.manifest().clone()));
@@ -368,20 +366,16 @@ pub async fn publish(
         let layer = async {
             match &assembled.layer {
                 Some(OwnLayer { descriptor, blob }) => match blob {
-                    Spooled::Memory(bytes) => put(sink, descriptor, bytes, progress).await,
+                    Spooled::Memory(bytes) => copier.put(descriptor, bytes, sink).await.map(drop),
                     Spooled::Disk(path) => {
-                        put(sink, descriptor, &path.to_path_buf(), progress).await
+                        let file = path.to_path_buf();
+                        copier.put(descriptor, &file, sink).await.map(drop)
                     }
                 },
                 None => Ok(()),
             }
         };
-        let config = put(
-            sink,
-            &image.manifest().config,
-            image.config().bytes(),
-            progress,
-        );
+        let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
         tokio::try_join!(layer, config)?;
     }
     let plan = CopyPlan {
@@ -400,19 +394,4 @@ pub async fn publish(
     };
     let report = copier.copy(&plan, source, sink, tag).await?;
     Ok(Published { up_to_date, report })
-}
-
-async fn put(
-    sink: &Sink,
-    blob: &Descriptor,
-    bytes: &dyn BlobSource,
-    progress: &dyn Progress,
-) -> Result<(), StoreError> {
-    if sink.has_blob(blob).await? {
-        return Ok(());
-    }
-    let task = progress.task(&format!("{sink} {}", blob.digest), Some(blob.size));
-    sink.put_blob(blob, bytes, task.as_ref()).await?;
-    task.done("pushed");
-    Ok(())
 }

@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use super::neighbours::Neighbours;
 use super::{CopyError, CopyPlan, PlannedBlob};
 use crate::oci::document::{Descriptor, Digest, media_type};
-use crate::oci::registry::{Registry, Repository};
+use crate::oci::registry::{BlobSource, Registry, Repository};
 use crate::oci::store::{Sink, Source, StoreError};
 use crate::oci::stream::Blob;
 use crate::progress::Progress;
@@ -196,12 +196,7 @@ impl Copier {
         let descriptor = &blob.descriptor;
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
-        let key = sink.to_string();
-        if places.iter().any(|place| place.to_string() == key) {
-            return Ok(Action::Present);
-        }
-        if sink.has_blob(descriptor).await? {
-            places.push(sink.clone());
+        if is_there(descriptor, sink, &mut places).await? {
             return Ok(Action::Present);
         }
         let foreign = media_type::is_foreign(&descriptor.media_type);
@@ -229,6 +224,29 @@ impl Copier {
     }
 
     /// Tries to take the blob from another repository of the sink's registry.
+    /// Sees to it that the sink has a blob whose bytes are at hand, once however many images that
+    /// are on their way have it.
+    pub async fn put(
+        &self,
+        descriptor: &Descriptor,
+        bytes: &dyn BlobSource,
+        sink: &Sink,
+    ) -> Result<Action, CopyError> {
+        let places = self.places(&descriptor.digest);
+        let mut places = places.lock().await;
+        if is_there(descriptor, sink, &mut places).await? {
+            return Ok(Action::Present);
+        }
+        if !self.dry_run {
+            let label = format!("{sink} {}", short(&descriptor.digest));
+            let task = self.progress.task(&label, Some(descriptor.size));
+            sink.put_blob(descriptor, bytes, task.as_ref()).await?;
+            task.done("copied");
+        }
+        places.push(sink.clone());
+        Ok(Action::Copy)
+    }
+
     async fn mount(
         &self,
         blob: &Descriptor,
@@ -300,6 +318,23 @@ impl Copier {
         let mut placed = self.placed.lock().unwrap_or_else(PoisonError::into_inner);
         placed.entry(digest.to_string()).or_default().clone()
     }
+}
+
+/// Whether the sink has the blob: known from before, or asked now and remembered.
+async fn is_there(
+    blob: &Descriptor,
+    sink: &Sink,
+    places: &mut Vec<Sink>,
+) -> Result<bool, StoreError> {
+    let key = sink.to_string();
+    if places.iter().any(|place| place.to_string() == key) {
+        return Ok(true);
+    }
+    let there = sink.has_blob(blob).await?;
+    if there {
+        places.push(sink.clone());
+    }
+    Ok(there)
 }
 
 fn skipped(blob: &PlannedBlob, sink: &Sink) -> bool {
