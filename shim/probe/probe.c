@@ -14,6 +14,9 @@
  *   --do ignore                 hears every event and stays
  *   --do spawn [stay]           leaves a process that stays, and ends or stays itself
  *   --do run COMMAND            runs a command line and says its whole exit code
+ *   --do run-each               does that with each line of standard input (UTF-8)
+ *   --do split                  splits each line of standard input as Windows does, and says the
+ *                               parts as a JSON array
  *   --do leak COMMAND           runs a command line with a handle that can be inherited
  *   --do has-handle             says whether the handle of a `leak` further up is there
  *   --do is-running PID         says whether a process is running
@@ -61,7 +64,8 @@ static DWORD number(const wchar_t *word)
 
 /* --- command lines --- */
 
-static void say_json(const wchar_t *text)
+/* Writes a text as a JSON string, and something after it. */
+static void say_json(const wchar_t *text, char after)
 {
     char *line = malloc(wcslen(text) * 6 + 4);
     char *end = line;
@@ -77,7 +81,7 @@ static void say_json(const wchar_t *text)
             end += sprintf(end, "\\u%04x", (unsigned)*text);
     }
     *end++ = '"';
-    *end++ = '\n';
+    *end++ = after;
     WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), line, (DWORD)(end - line), &written, NULL);
     free(line);
 }
@@ -86,9 +90,35 @@ static void report_command_line(int count, wchar_t **words)
 {
     int index;
 
-    say_json(GetCommandLineW());
+    say_json(GetCommandLineW(), '\n');
     for (index = 0; index < count; index++)
-        say_json(words[index]);
+        say_json(words[index], '\n');
+}
+
+/* Calls a function with each line of standard input. */
+static void for_each_line(void (*use)(const wchar_t *))
+{
+    static char line[65536];
+    static wchar_t wide[65536];
+
+    while (fgets(line, sizeof(line), stdin)) {
+        line[strcspn(line, "\r\n")] = 0;
+        MultiByteToWideChar(CP_UTF8, 0, line, -1, wide, 65536);
+        use(wide);
+    }
+}
+
+static void split(const wchar_t *line)
+{
+    int count, index;
+    wchar_t **words = CommandLineToArgvW(line, &count);
+    DWORD written;
+
+    WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), "[", 1, &written, NULL);
+    for (index = 0; index < count; index++)
+        say_json(words[index], index + 1 < count ? ',' : ']');
+    WriteFile(GetStdHandle(STD_OUTPUT_HANDLE), "\n", 1, &written, NULL);
+    LocalFree(words);
 }
 
 /* --- events --- */
@@ -139,7 +169,7 @@ static int set(const wchar_t *name)
     return SetEvent(event) ? 0 : 1;
 }
 
-static int ignore(void)
+static void ignore(void)
 {
     listen_for_events();
     for (;;) {
@@ -152,7 +182,7 @@ static int ignore(void)
 
 static BOOL start(const wchar_t *command, BOOL inherit, PROCESS_INFORMATION *process)
 {
-    STARTUPINFOW startup = { sizeof(startup) };
+    STARTUPINFOW startup = { .cb = sizeof(startup) };
     wchar_t *copy = wcsdup(command);
     BOOL started = CreateProcessW(NULL, copy, NULL, NULL, inherit, 0, NULL, NULL, &startup, process);
 
@@ -194,6 +224,11 @@ static int run(const wchar_t *command, BOOL leak)
     GetExitCodeProcess(process.hProcess, &code);
     say(L"code %lu", code);
     return 0;
+}
+
+static void run_line(const wchar_t *command)
+{
+    run(command, FALSE);
 }
 
 static int has_handle(void)
@@ -275,7 +310,7 @@ static SERVICE_STATUS_HANDLE status_handle;
 
 static void set_state(DWORD state, DWORD code)
 {
-    SERVICE_STATUS status = { SERVICE_WIN32_OWN_PROCESS, state };
+    SERVICE_STATUS status = { .dwServiceType = SERVICE_WIN32_OWN_PROCESS, .dwCurrentState = state };
     const char *line = state == SERVICE_START_PENDING ? "starting\n"
                      : state == SERVICE_RUNNING       ? "running\n"
                      : state == SERVICE_STOP_PENDING  ? "stopping\n"
@@ -353,11 +388,19 @@ static int act(int count, wchar_t **words)
     if (IS(L"set", 1))
         return set(words[1]);
     if (IS(L"ignore", 0))
-        return ignore();
+        ignore();
     if (IS(L"spawn", 0) || IS(L"spawn", 1))
         return spawn(count == 2);
     if (IS(L"run", 1))
         return run(words[1], FALSE);
+    if (IS(L"run-each", 0)) {
+        for_each_line(run_line);
+        return 0;
+    }
+    if (IS(L"split", 0)) {
+        for_each_line(split);
+        return 0;
+    }
     if (IS(L"leak", 1))
         return run(words[1], TRUE);
     if (IS(L"has-handle", 0))

@@ -12,24 +12,25 @@ pub const WINDOWS_DEFAULT: Duration = Duration::from_secs(5);
 /// The longest time an option takes: the waits of Windows count milliseconds in 32 bits.
 pub const LONGEST: Duration = Duration::from_secs(2_000_000);
 
-/// What is kept back for the shim itself: a tenth, but one second at least and five at most.
-pub fn margin(allowed: Duration) -> Duration {
-    (allowed / 10).clamp(Duration::from_secs(1), Duration::from_secs(5))
+/// How long the shim takes for a stop, of the time that Windows allows: all but a tenth, which is
+/// one second at least and five at most.
+pub fn stop_time(allowed: Duration) -> Duration {
+    let margin = (allowed / 10).clamp(Duration::from_secs(1), Duration::from_secs(5));
+    allowed.saturating_sub(margin)
 }
 
-/// The time a stop may take, from the two values that Windows reads: seconds of
+/// The time that Windows allows, from the two values that Windows reads: seconds of
 /// `ProcessShutdownTimeoutSeconds` and the text, in milliseconds, of `WaitToKillServiceTimeout`.
 ///
 /// Both clocks run, so the shorter one decides, and one that is absent runs for five seconds.
-pub fn from_registry(shutdown_seconds: Option<u32>, wait_to_kill: Option<&[u16]>) -> Duration {
+pub fn allowed(shutdown_seconds: Option<u32>, wait_to_kill: Option<&[u16]>) -> Duration {
     let shutdown = shutdown_seconds.map_or(WINDOWS_DEFAULT, |seconds| {
         Duration::from_secs(seconds.into())
     });
     let service = wait_to_kill
         .and_then(whole_number)
         .map_or(WINDOWS_DEFAULT, Duration::from_millis);
-    let allowed = shutdown.min(service).min(LONGEST);
-    allowed.saturating_sub(margin(allowed))
+    shutdown.min(service).min(LONGEST)
 }
 
 /// Seconds as an option takes them: `30` or `2.5`, to the millisecond.
@@ -83,37 +84,38 @@ mod tests {
         text.encode_utf16().collect()
     }
 
-    fn allowed(shutdown_seconds: Option<u32>, wait_to_kill: Option<&str>) -> u128 {
+    fn default(shutdown_seconds: Option<u32>, wait_to_kill: Option<&str>) -> u128 {
         let wait_to_kill = wait_to_kill.map(wide);
-        from_registry(shutdown_seconds, wait_to_kill.as_deref()).as_millis()
+        let allowed = super::allowed(shutdown_seconds, wait_to_kill.as_deref());
+        stop_time(allowed).as_millis()
     }
 
     #[test]
     fn the_shorter_of_the_two_times_counts_less_a_margin() {
-        assert_eq!(allowed(Some(30), Some("30000")), 27_000);
-        assert_eq!(allowed(Some(30), Some("20000")), 18_000);
-        assert_eq!(allowed(Some(8), Some("20000")), 7_000);
-        assert_eq!(allowed(Some(600), Some("600000")), 595_000);
+        assert_eq!(default(Some(30), Some("30000")), 27_000);
+        assert_eq!(default(Some(30), Some("20000")), 18_000);
+        assert_eq!(default(Some(8), Some("20000")), 7_000);
+        assert_eq!(default(Some(600), Some("600000")), 595_000);
     }
 
     #[test]
     fn a_missing_or_broken_time_is_five_seconds_as_in_windows() {
-        assert_eq!(allowed(None, None), 4_000);
-        assert_eq!(allowed(Some(30), None), 4_000);
-        assert_eq!(allowed(None, Some("30000")), 4_000);
-        assert_eq!(allowed(Some(30), Some("half a minute")), 4_000);
-        assert_eq!(allowed(Some(30), Some("")), 4_000);
+        assert_eq!(default(None, None), 4_000);
+        assert_eq!(default(Some(30), None), 4_000);
+        assert_eq!(default(None, Some("30000")), 4_000);
+        assert_eq!(default(Some(30), Some("half a minute")), 4_000);
+        assert_eq!(default(Some(30), Some("")), 4_000);
     }
 
     #[test]
     fn extreme_times_neither_overflow_nor_go_below_nothing() {
-        assert_eq!(allowed(Some(0), Some("0")), 0);
-        assert_eq!(allowed(Some(1), Some("900")), 0);
+        assert_eq!(default(Some(0), Some("0")), 0);
+        assert_eq!(default(Some(1), Some("900")), 0);
         assert_eq!(
-            allowed(Some(u32::MAX), Some("99999999999999")),
+            default(Some(u32::MAX), Some("99999999999999")),
             1_999_995_000
         );
-        assert_eq!(allowed(Some(30), Some("99999999999999999999999")), 4_000);
+        assert_eq!(default(Some(30), Some("99999999999999999999999")), 4_000);
     }
 
     #[test]

@@ -48,6 +48,7 @@ extern "C" fn mainCRTStartup() -> ! {
 
 #[panic_handler]
 fn panic(_: &PanicInfo<'_>) -> ! {
+    run::report_panic();
     // SAFETY: as above.
     unsafe { ExitProcess(SHIM_FAILED) }
 }

@@ -1,5 +1,7 @@
 //! Stop requests as they come in, and as they go out.
 
+use alloc::boxed::Box;
+use core::ffi::c_void;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -21,17 +23,19 @@ const NOT_YET: u32 = u32::MAX;
 
 /// The first request that came, for a handler that Windows calls in a thread of its own.
 static KIND: AtomicU32 = AtomicU32::new(NOT_YET);
-static REQUESTED: AtomicPtr<core::ffi::c_void> = AtomicPtr::new(null_mut());
+static REQUESTED: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
 
 /// Hears when this process is told to stop.
 #[derive(Debug)]
-pub(super) struct StopRequests(&'static Handle);
+pub(super) struct StopRequests {
+    requested: &'static Handle,
+    first: &'static AtomicU32,
+}
 
 impl StopRequests {
     /// Starts to listen; from now on a request ends the process only when the shim does.
     pub(super) fn listen() -> Result<Self> {
-        let requested: &'static Handle =
-            alloc::boxed::Box::leak(alloc::boxed::Box::new(Handle::event(true)?));
+        let requested: &'static Handle = Box::leak(Box::new(Handle::event(true)?));
         REQUESTED.store(requested.raw(), Ordering::Release);
         // Without it the shim is told later, perhaps after its program is gone; that is no reason
         // not to run.
@@ -41,17 +45,24 @@ impl StopRequests {
         unsafe { SetConsoleCtrlHandler(None, 0) };
         // SAFETY: the handler is a plain function and may be called at any time from now on.
         Error::unless_zero(unsafe { SetConsoleCtrlHandler(Some(on_control), 1) })?;
-        Ok(Self(requested))
+        Ok(Self {
+            requested,
+            first: &KIND,
+        })
     }
 
     /// Signalled from the first request on.
     pub(super) fn requested(&self) -> &Handle {
-        self.0
+        self.requested
+    }
+
+    pub(super) fn is_requested(&self) -> bool {
+        self.first.load(Ordering::Acquire) != NOT_YET
     }
 
     /// The first request, as a word.
     pub(super) fn kind(&self) -> &'static str {
-        match KIND.load(Ordering::Acquire) {
+        match self.first.load(Ordering::Acquire) {
             CTRL_C_EVENT => "ctrl-c",
             CTRL_BREAK_EVENT => "ctrl-break",
             CTRL_CLOSE_EVENT => "close",
@@ -63,30 +74,33 @@ impl StopRequests {
 
     /// Whether the console itself told everybody on it.
     pub(super) fn was_ctrl_c(&self) -> bool {
-        KIND.load(Ordering::Acquire) == CTRL_C_EVENT
+        self.first.load(Ordering::Acquire) == CTRL_C_EVENT
     }
 }
 
 /// Windows ends the process as soon as this returns from a close, a logoff or a shutdown, so it
-/// does not: the main thread ends the process, when the clean-up is done. It does return from the
-/// others, because Windows keeps its lock on the console's handlers meanwhile, and DLLs that are
-/// loaded for the clean-up may want that. A request after the first changes nothing.
+/// does not: the main thread ends the process, when the clean-up is done. A request after the first
+/// just waits beside it.
 unsafe extern "system" fn on_control(kind: u32) -> BOOL {
-    let ends_with_return = match kind {
-        CTRL_C_EVENT | CTRL_BREAK_EVENT => false,
-        CTRL_CLOSE_EVENT | CTRL_LOGOFF_EVENT | CTRL_SHUTDOWN_EVENT => true,
-        _ => return 0,
-    };
+    if !matches!(
+        kind,
+        CTRL_C_EVENT
+            | CTRL_BREAK_EVENT
+            | CTRL_CLOSE_EVENT
+            | CTRL_LOGOFF_EVENT
+            | CTRL_SHUTDOWN_EVENT
+    ) {
+        return 0;
+    }
     // Only the first request is kept; that another was there before is no error.
     let _ = KIND.compare_exchange(NOT_YET, kind, Ordering::AcqRel, Ordering::Acquire);
     let requested: HANDLE = REQUESTED.load(Ordering::Acquire);
     // SAFETY: the event was stored before this function was made known, and is never closed.
     unsafe { signal(requested) };
-    while ends_with_return {
+    loop {
         // SAFETY: a plain number.
         unsafe { Sleep(INFINITE) };
     }
-    1
 }
 
 /// Sends `CTRL_BREAK` to a process group.

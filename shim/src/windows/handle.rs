@@ -122,9 +122,8 @@ pub(super) fn wait(handles: &[&Handle], deadline: Deadline) -> Result<Option<usi
         let woken =
             unsafe { WaitForMultipleObjectsEx(count, raw.as_ptr(), 0, deadline.timeout(), 1) };
         match woken {
-            WAIT_IO_COMPLETION => {}
             WAIT_TIMEOUT if deadline.is_past() => return Ok(None),
-            WAIT_TIMEOUT => {}
+            WAIT_TIMEOUT | WAIT_IO_COMPLETION => {}
             WAIT_FAILED => return Err(Error::last()),
             signalled => return Ok(usize::try_from(signalled - WAIT_OBJECT_0).ok()),
         }

@@ -27,22 +27,22 @@ impl Log {
         }
     }
 
-    pub(super) fn info(&self, event: &'static str, fields: Fields<'_>, text: fmt::Arguments<'_>) {
+    pub(super) fn info(self, event: &'static str, fields: Fields<'_>, text: fmt::Arguments<'_>) {
         if !self.quiet {
             self.write(Level::Info, event, fields, text);
         }
     }
 
-    pub(super) fn warning(&self, event: &'static str, text: fmt::Arguments<'_>) {
+    pub(super) fn warning(self, event: &'static str, text: fmt::Arguments<'_>) {
         self.write(Level::Warning, event, &[], text);
     }
 
-    pub(super) fn error(&self, event: &'static str, fields: Fields<'_>, text: fmt::Arguments<'_>) {
+    pub(super) fn error(self, event: &'static str, fields: Fields<'_>, text: fmt::Arguments<'_>) {
         self.write(Level::Error, event, fields, text);
     }
 
     fn write(
-        &self,
+        self,
         level: Level,
         event: &'static str,
         fields: Fields<'_>,

@@ -23,8 +23,8 @@ type RegGetValue = unsafe extern "system" fn(
     *mut u32,
 ) -> u32;
 
-/// The time that this container's registry allows for a stop, less the shim's margin.
-pub(super) fn stop_time() -> Result<Duration> {
+/// The time that this container's registry allows for a stop.
+pub(super) fn allowed_time() -> Result<Duration> {
     // SAFETY: the type is that of RegGetValueW.
     let get: RegGetValue = unsafe { Library::load("advapi32.dll")?.function(c"RegGetValueW") }?;
 
@@ -56,14 +56,14 @@ pub(super) fn stop_time() -> Result<Duration> {
     };
     // The length is in bytes and counts the zero at the end.
     let text = length.and_then(|bytes| text.get(..(bytes as usize / 2).saturating_sub(1)));
-    Ok(limit::from_registry(seconds, text))
+    Ok(limit::allowed(seconds, text))
 }
 
 /// Reads a value into a buffer and tells its length; none where it is not there, is of another
 /// kind or does not fit.
 ///
 /// # Safety
-/// `get` is RegGetValueW, and the buffer has `capacity` bytes.
+/// `get` is `RegGetValueW`, and the buffer has `capacity` bytes.
 unsafe fn read(
     get: RegGetValue,
     key: PCWSTR,

@@ -2,7 +2,6 @@
 
 use alloc::format;
 use alloc::string::{String, ToString};
-use alloc::vec;
 use core::time::Duration;
 
 use super::child::Child;
@@ -57,8 +56,14 @@ pub fn main() -> u32 {
     }
 }
 
+/// Says that the shim itself is broken; the panic's own words would bring a lot of code with them.
+pub fn report_panic() {
+    environment::print_error("wincimg-shim: error: the shim failed (this is a bug in it)\r\n");
+}
+
 fn pause(log: Log) -> u32 {
     let paused = StopRequests::listen().and_then(|requests| {
+        log.info("paused", &[], format_args!("waiting for a stop request"));
         wait(&[requests.requested()], Deadline::NEVER)?;
         Ok(requests.kind())
     });
@@ -73,7 +78,17 @@ fn pause(log: Log) -> u32 {
 
 fn run(settings: &Settings, program: Option<&[u16]>) -> u32 {
     let log = Log::new(settings);
-    run_to_the_end(log, settings, program).unwrap_or_else(|error| failed(log, error))
+    let ended = StopRequests::listen().and_then(|requests| {
+        let run = Run {
+            log,
+            settings,
+            requests: &requests,
+            stop_time: stop_time(log, settings),
+        };
+        run.warn_of_what_cannot_work();
+        run.to_the_end(program)
+    });
+    ended.unwrap_or_else(|error| failed(log, error))
 }
 
 fn failed(log: Log, error: Error) -> u32 {
@@ -81,199 +96,213 @@ fn failed(log: Log, error: Error) -> u32 {
     SHIM_FAILED
 }
 
-fn run_to_the_end(log: Log, settings: &Settings, program: Option<&[u16]>) -> Result<u32> {
-    let requests = StopRequests::listen()?;
-    let stop_time = stop_time(log, settings);
-    warn_of_what_cannot_work(log, settings, stop_time);
-    let stop = |service: Option<&mut Service>, child: Option<&Child>, asked: bool| {
-        let stop = Stop {
-            log,
-            settings,
-            was_ctrl_c: requests.was_ctrl_c(),
-            deadline: Deadline::after(stop_time),
-        };
-        if asked {
-            stop.all(service, child)
-        } else {
-            stop.rest(service, child)
-        }
-    };
-
-    let mut service = match &settings.service {
-        None => None,
-        Some(name) => match start_service(log, name, &requests) {
-            Ok(service) => Some(service),
-            Err(reason) => {
-                let name = lossy(name);
-                let text = format_args!("cannot start the service {name}: {reason}");
-                log.error("not_started", &[], text);
-                return Ok(NOT_STARTED);
-            }
-        },
-    };
-    let child = match program {
-        None => None,
-        Some(line) => match start_program(log, settings, line, stop_time) {
-            Ok(child) => Some(child),
-            Err(code) => {
-                stop(service.as_mut(), None, false)?;
-                return Ok(code);
-            }
-        },
-    };
-
-    match first_end(&requests, service.as_mut(), child.as_ref())? {
-        First::Program(code) => {
-            log.info(
-                "ended",
-                &[("exit_code", code.into())],
-                format_args!("the program ended with exit code {code}"),
-            );
-            stop(service.as_mut(), None, false)?;
-            end_leftovers(log, child.as_ref(), code);
-            Ok(code)
-        }
-        First::Service(code) => {
-            log.warning(
-                "service_ended",
-                format_args!("the service stopped by itself with exit code {code}"),
-            );
-            stop(None, child.as_ref(), false)?;
-            end_leftovers(log, child.as_ref(), code);
-            Ok(code)
-        }
-        First::Request => {
-            let kind = requests.kind();
-            log.info(
-                "stop",
-                &[("stop_time_ms", milliseconds(stop_time))],
-                format_args!("asked to stop ({kind}), {} s left", Seconds(stop_time)),
-            );
-            if !stop(service.as_mut(), child.as_ref(), true)? {
-                return Ok(ENDED_AT_DEADLINE);
-            }
-            let code = child.as_ref().map_or(Ok(0), Child::exit_code)?;
-            log.info(
-                "ended",
-                &[("exit_code", code.into())],
-                format_args!("stopped in time, exit code {code}"),
-            );
-            end_leftovers(log, child.as_ref(), code);
-            Ok(code)
-        }
-    }
-}
-
 /// The time a stop may take: what was asked for, or what the container's registry allows.
 fn stop_time(log: Log, settings: &Settings) -> Duration {
-    settings.stop_timeout.unwrap_or_else(|| {
-        registry::stop_time().unwrap_or_else(|error| {
-            log.warning(
-                "no_registry",
-                format_args!("cannot read the stop time from the registry: {error}"),
-            );
-            limit::from_registry(None, None)
-        })
-    })
-}
-
-fn warn_of_what_cannot_work(log: Log, settings: &Settings, stop_time: Duration) {
-    if settings.drain >= stop_time && !settings.drain.is_zero() {
+    let allowed = registry::allowed_time().unwrap_or_else(|error| {
+        let text = format_args!("cannot read the stop time from the registry: {error}");
+        log.warning("no_registry", text);
+        limit::WINDOWS_DEFAULT
+    });
+    let Some(wanted) = settings.stop_timeout else {
+        return limit::stop_time(allowed);
+    };
+    if wanted > allowed {
+        let (wanted, allowed) = (Seconds(wanted), Seconds(allowed));
         log.warning(
-            "drain_too_long",
+            "stop_time_too_long",
             format_args!(
-                "draining for {} s leaves nothing of the stop time of {} s",
-                Seconds(settings.drain),
-                Seconds(stop_time)
+                "the stop time is {wanted} s, but Windows ends this container after {allowed} s"
             ),
         );
     }
-    if settings.stop_signal == StopSignal::Close && !Library::exists("user32.dll") {
-        log.warning(
-            "no_windows",
-            format_args!("this image has no user32.dll, so --stop-signal close reaches nothing"),
-        );
-    }
+    wanted
 }
 
-/// Starts the service and waits until it runs, unless a stop is requested meanwhile.
-fn start_service(
+/// A run of a program, a service or both.
+struct Run<'a> {
     log: Log,
-    name: &[u16],
-    requests: &StopRequests,
-) -> core::result::Result<Service, String> {
-    let mut service = Service::open(name).map_err(|error| error.to_string())?;
-    service.start().map_err(|error| error.to_string())?;
-    loop {
-        match service.state().map_err(|error| error.to_string())? {
-            State::Starting => {}
-            State::Running | State::Stopping => break,
-            State::Stopped { exit_code } => {
-                return Err(format!("it stopped with exit code {exit_code}"));
+    settings: &'a Settings,
+    requests: &'a StopRequests,
+    stop_time: Duration,
+}
+
+impl Run<'_> {
+    fn warn_of_what_cannot_work(&self) {
+        let drain = self.settings.drain;
+        if drain >= self.stop_time && !drain.is_zero() {
+            let (drain, stop_time) = (Seconds(drain), Seconds(self.stop_time));
+            self.log.warning(
+                "drain_too_long",
+                format_args!(
+                    "draining for {drain} s leaves nothing of the stop time of {stop_time} s"
+                ),
+            );
+        }
+        if self.settings.stop_signal == StopSignal::Close && !Library::exists("user32.dll") {
+            let text = format_args!("no user32.dll here, so --stop-signal close reaches nothing");
+            self.log.warning("no_windows", text);
+        }
+    }
+
+    fn to_the_end(&self, program: Option<&[u16]>) -> Result<u32> {
+        let mut service = match self
+            .settings
+            .service
+            .as_deref()
+            .map(|n| self.start_service(n))
+        {
+            None => None,
+            Some(Ok(service)) => Some(service),
+            Some(Err(code)) => return Ok(code),
+        };
+        // A stop that was asked for while the service started comes before the program.
+        let program = program.filter(|_| !self.requests.is_requested());
+        let child = match program.map(|line| self.start_program(line)) {
+            None => None,
+            Some(Ok(child)) => Some(child),
+            Some(Err(code)) => {
+                self.stop().rest(service.as_mut(), None)?;
+                return Ok(code);
+            }
+        };
+        let code = match first_end(self.requests, service.as_mut(), child.as_ref())? {
+            First::Program(code) => {
+                let text = format_args!("the program ended with exit code {code}");
+                self.log.info("ended", &[("exit_code", code.into())], text);
+                self.stop().rest(service.as_mut(), None)?;
+                code
+            }
+            First::Service(code) => {
+                let text = format_args!("the service stopped by itself with exit code {code}");
+                self.log.warning("service_ended", text);
+                code
+            }
+            First::Request => self.end_as_requested(service.as_mut(), child.as_ref())?,
+        };
+        if let Some(child) = &child {
+            self.end_leftovers(child, code);
+        }
+        Ok(code)
+    }
+
+    fn stop(&self) -> Stop<'_> {
+        Stop {
+            log: self.log,
+            settings: self.settings,
+            was_ctrl_c: self.requests.was_ctrl_c(),
+            deadline: Deadline::after(self.stop_time),
+        }
+    }
+
+    fn end_as_requested(
+        &self,
+        service: Option<&mut Service>,
+        child: Option<&Child>,
+    ) -> Result<u32> {
+        let stop = self.stop();
+        let (kind, left) = (self.requests.kind(), Seconds(self.stop_time));
+        self.log.info(
+            "stop",
+            &[("stop_time_ms", milliseconds(self.stop_time))],
+            format_args!("asked to stop ({kind}), {left} s left"),
+        );
+        if !stop.all(service, child)? {
+            return Ok(ENDED_AT_DEADLINE);
+        }
+        let code = child.map_or(Ok(0), Child::exit_code)?;
+        let text = format_args!("stopped in time, exit code {code}");
+        self.log.info("ended", &[("exit_code", code.into())], text);
+        Ok(code)
+    }
+
+    /// Starts the service and waits until it runs, unless a stop is requested meanwhile.
+    fn start_service(&self, name: &[u16]) -> core::result::Result<Service, u32> {
+        let started = Service::open(name).and_then(|mut service| {
+            let state = self.start_and_wait(&mut service)?;
+            Ok((service, state))
+        });
+        let reason = match started {
+            Ok((service, State::Starting)) => return Ok(service),
+            Ok((service, State::Running | State::Stopping)) => {
+                let text = format_args!("the service {} is running", lossy(name));
+                self.log.info("service_started", &[], text);
+                return Ok(service);
+            }
+            Ok((_, State::Stopped { exit_code })) => {
+                format!("it stopped with exit code {exit_code}")
+            }
+            Err(error) => error.to_string(),
+        };
+        let text = format_args!("cannot start the service {}: {reason}", lossy(name));
+        self.log.error("not_started", &[], text);
+        Err(NOT_STARTED)
+    }
+
+    fn start_and_wait(&self, service: &mut Service) -> Result<State> {
+        service.start()?;
+        loop {
+            let state = service.state()?;
+            let handles = [self.requests.requested(), service.changed()];
+            if state != State::Starting || wait(&handles, Deadline::NEVER)? == Some(0) {
+                return Ok(state);
+            }
+            service.heard();
+        }
+    }
+
+    /// Starts the program, or tells why not and with which exit code the shim ends.
+    fn start_program(&self, command_line: &[u16]) -> core::result::Result<Child, u32> {
+        let name = program_name(command_line);
+        // CTRL_C reaches only programs of the shim's own group.
+        let own_group = self.settings.stop_signal != StopSignal::CtrlC;
+        match Child::start(command_line, own_group, self.job()) {
+            Ok(child) => {
+                let (pid, limit) = (child.id(), Seconds(self.stop_time));
+                self.log.info(
+                    "started",
+                    &[
+                        ("pid", pid.into()),
+                        ("stop_time_ms", milliseconds(self.stop_time)),
+                    ],
+                    format_args!("started {name} (process {pid}), stop time {limit} s"),
+                );
+                Ok(child)
+            }
+            Err(error) => {
+                self.log.error(
+                    "not_started",
+                    &[("windows_error", error.0.into())],
+                    format_args!("cannot start {name}: {error}"),
+                );
+                Err(if error.means_no_program() {
+                    NO_PROGRAM
+                } else {
+                    NOT_STARTED
+                })
             }
         }
-        let woken = wait(&[requests.requested(), service.changed()], Deadline::NEVER);
-        match woken.map_err(|error| error.to_string())? {
-            Some(0) => break,
-            _ => service.heard(),
-        }
     }
-    log.info(
-        "service_started",
-        &[],
-        format_args!("the service {} is running", lossy(name)),
-    );
-    Ok(service)
-}
 
-/// Starts the program, or tells why not and with which exit code the shim ends.
-fn start_program(
-    log: Log,
-    settings: &Settings,
-    command_line: &[u16],
-    stop_time: Duration,
-) -> core::result::Result<Child, u32> {
-    let name = program_name(command_line);
-    let job = if settings.kill_tree {
+    /// The job that holds what the program leaves behind, where that is to be ended.
+    fn job(&self) -> Option<Job> {
+        if !self.settings.kill_tree {
+            return None;
+        }
         Job::new()
             .inspect_err(|error| {
                 let text = format_args!("what the program leaves behind will stay: {error}");
-                log.warning("no_job", text);
+                self.log.warning("no_job", text);
             })
             .ok()
-    } else {
-        None
-    };
-    // CTRL_C reaches only programs of the shim's own group.
-    let own_group = settings.stop_signal != StopSignal::CtrlC;
-    match Child::start(command_line, own_group, job) {
-        Ok(child) => {
-            let pid = child.id();
-            log.info(
-                "started",
-                &[
-                    ("pid", pid.into()),
-                    ("stop_time_ms", milliseconds(stop_time)),
-                ],
-                format_args!(
-                    "started {name} (process {pid}), stop time {} s",
-                    Seconds(stop_time)
-                ),
-            );
-            Ok(child)
+    }
+
+    /// Ends what a program that has ended left behind, where that is wanted.
+    fn end_leftovers(&self, child: &Child, exit_code: u32) {
+        if let Some(left @ 1..) = child.left_behind() {
+            let text = format_args!("ending what the program left behind (processes: {left})");
+            self.log.info("kill_tree", &[("processes", left)], text);
         }
-        Err(error) => {
-            log.error(
-                "not_started",
-                &[("windows_error", error.0.into())],
-                format_args!("cannot start {name}: {error}"),
-            );
-            Err(if error.means_no_program() {
-                NO_PROGRAM
-            } else {
-                NOT_STARTED
-            })
-        }
+        child.kill(exit_code);
     }
 }
 
@@ -284,48 +313,31 @@ enum First {
     Request,
 }
 
+/// Waits for the end of the program, or of the service where there is no program. With one, the
+/// service may stop and start again: `ServiceMonitor` does that to hand over the environment.
 fn first_end(
     requests: &StopRequests,
-    mut service: Option<&mut Service>,
+    service: Option<&mut Service>,
     child: Option<&Child>,
 ) -> Result<First> {
-    loop {
-        if let Some(service) = service.as_deref_mut()
-            && let State::Stopped { exit_code } = service.state()?
-        {
-            return Ok(First::Service(exit_code));
+    match (child, service) {
+        (Some(child), _) => {
+            match wait(&[child.process(), requests.requested()], Deadline::NEVER)? {
+                Some(0) => child.exit_code().map(First::Program),
+                _ => Ok(First::Request),
+            }
         }
-        let mut handles = vec![requests.requested()];
-        handles.extend(service.as_ref().map(|service| service.changed()));
-        handles.extend(child.map(Child::process));
-        let woken = wait(&handles, Deadline::NEVER)?;
-        // A program that has ended needs no stopping, whatever else there is.
-        if let Some(child) = child
-            && wait(&[child.process()], Deadline::now())?.is_some()
-        {
-            return child.exit_code().map(First::Program);
-        }
-        match (woken, service.as_deref_mut()) {
-            (Some(0), _) => return Ok(First::Request),
-            (_, Some(service)) => service.heard(),
-            (_, None) => {}
-        }
+        (None, Some(service)) => loop {
+            if let State::Stopped { exit_code } = service.state()? {
+                return Ok(First::Service(exit_code));
+            }
+            match wait(&[requests.requested(), service.changed()], Deadline::NEVER)? {
+                Some(0) => return Ok(First::Request),
+                _ => service.heard(),
+            }
+        },
+        (None, None) => Ok(First::Request),
     }
-}
-
-/// Ends what a program leaves behind, where that is wanted.
-fn end_leftovers(log: Log, child: Option<&Child>, exit_code: u32) {
-    let Some((child, left)) = child.and_then(|child| Some((child, child.left_behind()?))) else {
-        return;
-    };
-    if left > 0 {
-        log.info(
-            "kill_tree",
-            &[("processes", left)],
-            format_args!("ending {left} processes that the program left behind"),
-        );
-    }
-    child.kill(exit_code);
 }
 
 /// What a command line names as its program; its arguments may be secret.

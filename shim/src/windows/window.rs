@@ -80,7 +80,7 @@ impl User32 {
     /// nobody, and then to close.
     fn close(&self, window: HWND, patience: Duration) {
         let patience = u32::try_from(milliseconds(patience)).unwrap_or(u32::MAX);
-        let reason = ENDSESSION_CLOSEAPP as LPARAM;
+        let reason = ENDSESSION_CLOSEAPP.cast_signed() as LPARAM;
         let mut agrees = 0_usize;
         // SAFETY: plain numbers; the answer is written to a local.
         let answered = unsafe {

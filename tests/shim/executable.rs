@@ -1,0 +1,58 @@
+//! The executable as a file, which needs no wine.
+
+use libtest_mimic::Trial;
+use object::LittleEndian;
+use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64};
+
+const EXECUTABLE: &[u8] = include_bytes!("../../images/shim/shim.exe");
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![
+        Trial::test("the_executable_is_under_64_kb", || {
+            assert!(EXECUTABLE.len() < 64 * 1024, "{}", EXECUTABLE.len());
+            Ok(())
+        }),
+        Trial::test("it_imports_only_what_nano_server_has", || {
+            only_nano_server();
+            Ok(())
+        }),
+        Trial::test("it_is_a_console_program_that_may_be_moved", || {
+            header();
+            Ok(())
+        }),
+    ]
+}
+
+fn only_nano_server() {
+    let libraries = imported_libraries();
+    assert!(!libraries.is_empty());
+    for library in libraries {
+        let known = ["kernel32.dll", "ntdll.dll"].contains(&library.as_str());
+        assert!(known || library.starts_with("api-ms-"), "imports {library}");
+    }
+}
+
+fn imported_libraries() -> Vec<String> {
+    let file = PeFile64::parse(EXECUTABLE).unwrap();
+    let table = file.import_table().unwrap().unwrap();
+    let mut descriptors = table.descriptors().unwrap();
+    let mut names = Vec::new();
+    while let Some(descriptor) = descriptors.next().unwrap() {
+        let name = table.name(descriptor.name.get(LittleEndian)).unwrap();
+        names.push(String::from_utf8_lossy(name).to_lowercase());
+    }
+    names
+}
+
+fn header() {
+    const DYNAMIC_BASE: u16 = 0x40;
+    const NX_COMPAT: u16 = 0x100;
+    const CONSOLE: u16 = 3;
+    let file = PeFile64::parse(EXECUTABLE).unwrap();
+    let header = file.nt_headers();
+    assert_eq!(header.file_header().time_date_stamp.get(LittleEndian), 0);
+    let optional = header.optional_header();
+    assert_eq!(optional.subsystem(), CONSOLE);
+    let flags = DYNAMIC_BASE | NX_COMPAT;
+    assert_eq!(optional.dll_characteristics() & flags, flags);
+}

@@ -1,0 +1,202 @@
+//! A shim that runs, and what it said.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::wine::Wine;
+
+/// How long anything in these tests may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) fn install_shim(wine: &Wine) {
+    let bytes = include_bytes!("../../images/shim/shim.exe");
+    wine.put("shim.exe", bytes).unwrap();
+}
+
+/// The shim with options, ready to be run.
+pub(crate) fn shim(wine: &Wine, words: &[&str]) -> Command {
+    let mut command = wine.command("shim.exe");
+    command.args(words);
+    command
+}
+
+/// The shim with options, started.
+pub(crate) fn start(wine: &Wine, words: &[&str]) -> Running {
+    Running::start(shim(wine, words))
+}
+
+/// What a command said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub code: i32,
+    /// Everything that was said, by the shim and by its program.
+    pub said: String,
+    /// From the first stop request to the end, where there was one.
+    pub stopping: Duration,
+}
+
+/// Runs a command to its end.
+pub(crate) fn run(command: Command) -> Ended {
+    Running::start(command).end()
+}
+
+/// A command that runs. It is killed when it is forgotten.
+pub(crate) struct Running {
+    child: Child,
+    lines: Receiver<String>,
+    said: String,
+    asked: Option<Instant>,
+}
+
+impl Running {
+    pub(crate) fn start(mut command: Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let streams: [Box<dyn Read + Send>; 2] = [
+            Box::new(child.stdout.take().unwrap()),
+            Box::new(child.stderr.take().unwrap()),
+        ];
+        for stream in streams {
+            let sender = sender.clone();
+            thread::spawn(move || {
+                for line in BufReader::new(stream).lines() {
+                    if line.is_err() || sender.send(line.unwrap_or_default()).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        Self {
+            child,
+            lines,
+            said: String::new(),
+            asked: None,
+        }
+    }
+
+    /// Waits until a line with this text is said and returns the line.
+    pub(crate) fn wait_for(&mut self, text: &str) -> String {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => {
+                    self.said += &line;
+                    self.said.push('\n');
+                    if line.contains(text) {
+                        return line;
+                    }
+                }
+                Err(_) => panic!("nobody said '{text}', only: {}", self.said),
+            }
+        }
+    }
+
+    /// Asks the shim to stop, as `docker stop` would.
+    pub(crate) fn ask_to_stop(&mut self) {
+        self.asked.get_or_insert_with(Instant::now);
+        let status = Command::new("sh")
+            .args(["-c", "kill -INT $0", &self.child.id().to_string()])
+            .status();
+        assert!(status.unwrap().success());
+    }
+
+    /// Waits for the end.
+    pub(crate) fn end(mut self) -> Ended {
+        let status = self.wait();
+        let stopping = self.asked.map(|asked| asked.elapsed()).unwrap_or_default();
+        // Processes that stay behind keep the pipes open: what was said by now is enough.
+        while let Ok(line) = self.lines.recv_timeout(Duration::from_millis(300)) {
+            self.said += &line;
+            self.said.push('\n');
+        }
+        Ended {
+            code: status.code().unwrap_or(-1),
+            said: std::mem::take(&mut self.said),
+            stopping,
+        }
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    fn wait(&mut self) -> ExitStatus {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(
+                Instant::now() < until,
+                "it does not end: {}",
+                self.said_so_far()
+            );
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn said_so_far(&mut self) -> &str {
+        while let Ok(line) = self.lines.try_recv() {
+            self.said += &line;
+            self.said.push('\n');
+        }
+        &self.said
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Ended {
+    #[track_caller]
+    pub(crate) fn assert_code(&self, code: i32) -> &Self {
+        assert_eq!(self.code, code, "{self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_said(&self, text: &str) -> &Self {
+        assert!(self.said.contains(text), "'{text}' in {self:#?}");
+        self
+    }
+
+    #[track_caller]
+    pub(crate) fn assert_not_said(&self, text: &str) -> &Self {
+        assert!(!self.said.contains(text), "'{text}' in {self:#?}");
+        self
+    }
+
+    /// Texts that were said, in this order.
+    #[track_caller]
+    pub(crate) fn assert_order(&self, texts: &[&str]) -> &Self {
+        let mut rest = self.said.as_str();
+        for text in texts {
+            let Some((_, after)) = rest.split_once(text) else {
+                panic!("'{text}' in its place in {self:#?}");
+            };
+            rest = after;
+        }
+        self
+    }
+
+    /// That stopping took between two times, in seconds.
+    #[track_caller]
+    pub(crate) fn assert_stopping_took(&self, least: f32, most: f32) -> &Self {
+        let took = self.stopping.as_secs_f32();
+        assert!((least..=most).contains(&took), "{took} s: {self:#?}");
+        self
+    }
+}
