@@ -8,6 +8,8 @@
 //! - the order of a shutdown (`SetProcessShutdownParameters`).
 //! - images without advapi32 or user32.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
 #[path = "shim/commands.rs"]
 mod commands;
 #[path = "shim/executable.rs"]
@@ -58,7 +60,7 @@ fn main() -> ExitCode {
             let reason = reason.clone();
             trials.push(Trial::test("wine_is_there", move || Err(reason.into())));
         }
-        Err(reason) => println!("skipped: the shim under wine: {reason}"),
+        Err(reason) => eprintln!("skipped: the shim under wine: {reason}"),
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The last owner ends wine; what the cases had is gone with them.

@@ -86,7 +86,7 @@ mod tests {
 
     fn default(shutdown_seconds: Option<u32>, wait_to_kill: Option<&str>) -> u128 {
         let wait_to_kill = wait_to_kill.map(wide);
-        let allowed = super::allowed(shutdown_seconds, wait_to_kill.as_deref());
+        let allowed = allowed(shutdown_seconds, wait_to_kill.as_deref());
         stop_time(allowed).as_millis()
     }
 

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::Stdio;
 
 use super::harness::{Ended, run, shim, start};
-use super::wine::Wine;
+use super::wine::{Wine, succeed};
 
 fn end_of(wine: &Wine, words: &[&str]) -> Ended {
     start(wine, words).end()
@@ -143,9 +143,9 @@ pub(crate) fn wrong_usage_is_125_with_a_hint(wine: &Wine) {
 }
 
 pub(crate) fn help_and_version_go_to_standard_output(wine: &Wine) {
-    let help = wine.succeed(&mut shim(wine, &["--help"])).unwrap();
+    let help = succeed(&mut shim(wine, &["--help"])).unwrap();
     assert_eq!(help, include_str!("../../shim/src/help.txt"));
-    let version = wine.succeed(&mut shim(wine, &["--version"])).unwrap();
+    let version = succeed(&mut shim(wine, &["--version"])).unwrap();
     assert_eq!(
         version.trim_end(),
         concat!("wincimg-shim ", env!("CARGO_PKG_VERSION"))
@@ -205,7 +205,7 @@ pub(crate) fn the_stop_time_comes_from_the_registry(wine: &Wine) {
     let set = |key: &str, value: &str, kind: &str, data: &str| {
         let key = format!(r"HKLM\SYSTEM\CurrentControlSet\{key}");
         let words = ["add", &key, "/v", value, "/t", kind, "/d", data, "/f"];
-        wine.succeed(wine.command("reg").args(words)).unwrap();
+        succeed(wine.command("reg").args(words)).unwrap();
     };
     let stop_time = || {
         let mut running = start(wine, &["--", "probe.exe", "--do", "exit", "0"]);

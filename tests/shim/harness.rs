@@ -87,15 +87,13 @@ impl Running {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            match self.lines.recv_timeout(left) {
-                Ok(line) => {
-                    self.said += &line;
-                    self.said.push('\n');
-                    if line.contains(text) {
-                        return line;
-                    }
-                }
-                Err(_) => panic!("nobody said '{text}', only: {}", self.said),
+            let Ok(line) = self.lines.recv_timeout(left) else {
+                panic!("nobody said '{text}', only: {}", self.said);
+            };
+            self.said += &line;
+            self.said.push('\n');
+            if line.contains(text) {
+                return line;
             }
         }
     }

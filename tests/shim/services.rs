@@ -5,13 +5,13 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use super::harness::{Running, start};
-use super::wine::Wine;
+use super::wine::{Wine, succeed};
 
 /// Installs the probe as a service that takes times, in seconds, to start and to stop.
 fn install(wine: &Wine, name: &str, start: &str, stop: &str, code: &str) {
     let path = format!(r"C:\probe.exe --do service C:\{name}.txt {start} {stop} {code}");
     let words = ["create", name, "binPath=", &path, "start=", "demand"];
-    wine.succeed(wine.command("sc").args(words)).unwrap();
+    succeed(wine.command("sc").args(words)).unwrap();
 }
 
 /// What became of a service so far.
@@ -185,8 +185,7 @@ pub(crate) fn a_service_that_restarts_beside_a_program_is_no_end(wine: &Wine) {
     let mut running = start_service(wine, &words);
     running.wait_for("ready");
     for verb in ["stop", "start"] {
-        wine.succeed(wine.command("sc").args([verb, "restarted"]))
-            .unwrap();
+        succeed(wine.command("sc").args([verb, "restarted"])).unwrap();
         wait_until(
             wine,
             "restarted",

@@ -29,7 +29,7 @@ impl Wine {
         wine.start_server()?;
         // Windows exist, but are shown nowhere.
         let driver = r"HKCU\Software\Wine\Drivers";
-        wine.succeed(
+        succeed(
             wine.command("reg")
                 .args(["add", driver, "/v", "Graphics", "/d", "null", "/f"]),
         )?;
@@ -69,21 +69,6 @@ impl Wine {
         fs::write(self.drive().join(name), bytes)
     }
 
-    /// Runs a command to its end; an error where that is not success.
-    pub(crate) fn succeed(&self, command: &mut Command) -> Result<String, String> {
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("{command:?}: {error}"))?;
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        if output.status.success() {
-            Ok(text)
-        } else {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            Err(format!("{command:?}: {}: {text}{errors}", output.status))
-        }
-    }
-
     fn prefix(&self) -> PathBuf {
         self.home.path().join("prefix")
     }
@@ -96,7 +81,7 @@ impl Wine {
             .arg(self.drive().join(name))
             .arg(source)
             .args(options);
-        self.succeed(&mut compiler)
+        succeed(&mut compiler)
             .map(drop)
             .map_err(|error| format!("no mingw-w64? apt-get install gcc-mingw-w64-x86-64: {error}"))
     }
@@ -136,5 +121,20 @@ impl Wine {
 impl Drop for Wine {
     fn drop(&mut self) {
         self.stop_server();
+    }
+}
+
+/// Runs a command to its end; an error where that is not success.
+pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
+    let output = command
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{command:?}: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        Ok(text)
+    } else {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        Err(format!("{command:?}: {}: {text}{errors}", output.status))
     }
 }
