@@ -1,0 +1,376 @@
+//! One page of the catalog's search results, read by the ids that its elements carry.
+//!
+//! A row's id is `GUID_R0`, its cells' are `GUID_C1_R0`; which column is which the header's cells
+//! (`header_C1`) say. So columns may be added or moved, and only what has an id is believed.
+
+use html5ever::tokenizer::Tag;
+use jiff::civil::Date;
+use serde::Serialize;
+
+use super::date::read_date;
+use super::html::{Visitor, attribute, squeezed, walk};
+
+/// One update that a search found.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Hit {
+    /// Its title, such as `2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems
+    /// (KB4549949)`.
+    pub title: String,
+    /// The products that it is for.
+    pub products: String,
+    /// `Security Updates`, `Updates`, …
+    pub classification: String,
+    /// The day of its last change, where the page's spelling of it is known.
+    pub date: Option<Date>,
+    /// Drivers have one.
+    pub version: Option<String>,
+    /// In bytes, where the page has them.
+    pub size: Option<u64>,
+    /// What the catalog knows it by, a GUID.
+    pub update_id: String,
+}
+
+/// What a page of results says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Page {
+    /// Updates, and how to get the next ones.
+    Hits {
+        /// In the page's order.
+        hits: Vec<Hit>,
+        /// The form to send for the next page, where there is one.
+        next: Option<Postback>,
+    },
+    /// The catalog has nothing of the kind.
+    Nothing,
+}
+
+/// The hidden fields of a page's form, with which the next page is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Postback(pub Vec<(String, String)>);
+
+/// A page that is no page of results.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    /// The catalog's own page for errors.
+    #[error("the catalog reports an error: {0}")]
+    Reported(String),
+    /// Neither results nor the words that there are none.
+    #[error("the answer is no page of search results: {0}")]
+    Shape(&'static str),
+}
+
+const TABLE: &str = "ctl00_catalogBody_updateMatches";
+const NOTHING: &str = "ctl00_catalogBody_noResultText";
+const NEXT: &str = "ctl00_catalogBody_nextPageLinkText";
+const NEXT_TARGET: &str = "ctl00$catalogBody$nextPageLinkText";
+pub(super) const ERROR: &str = "errorPageDisplayedError";
+
+/// Reads a page of search results.
+pub fn read_page(html: &str) -> Result<Page, PageError> {
+    let seen = walk(html, Reader::default());
+    if let Some(words) = seen.error {
+        return Err(PageError::Reported(short(&squeezed(&words))));
+    }
+    if !seen.table {
+        return match seen.nothing {
+            true => Ok(Page::Nothing),
+            false => Err(PageError::Shape("it has no table of updates")),
+        };
+    }
+    let columns = Columns::read(&seen.rows);
+    let hits: Vec<Hit> = seen
+        .rows
+        .iter()
+        .filter_map(|row| hit(row, &columns))
+        .collect();
+    if hits.is_empty() {
+        return Err(PageError::Shape("no row of its table is an update"));
+    }
+    let next = seen.next.then(|| postback(seen.fields));
+    Ok(Page::Hits { hits, next })
+}
+
+/// The catalog's words about an error, if this is its page for errors.
+pub(super) fn reported_error(html: &str) -> Option<String> {
+    walk(html, Reader::default())
+        .error
+        .map(|words| short(&squeezed(&words)))
+}
+
+fn short(text: &str) -> String {
+    let words = text
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(200)
+        .collect::<String>();
+    if words.is_empty() {
+        "it gives no reason".to_owned()
+    } else {
+        words
+    }
+}
+
+fn postback(mut fields: Vec<(String, String)>) -> Postback {
+    for (name, value) in [("__EVENTTARGET", NEXT_TARGET), ("__EVENTARGUMENT", "")] {
+        fields.retain(|(known, _)| known != name);
+        fields.push((name.to_owned(), value.to_owned()));
+    }
+    Postback(fields)
+}
+
+/// Which cell number means what.
+#[derive(Default)]
+struct Columns {
+    title: Option<u32>,
+    products: Option<u32>,
+    classification: Option<u32>,
+    date: Option<u32>,
+    version: Option<u32>,
+    size: Option<u32>,
+}
+
+impl Columns {
+    fn read(rows: &[Row]) -> Self {
+        let mut columns = Self::default();
+        let header = rows.iter().flat_map(|row| &row.cells);
+        for cell in header {
+            let Some(number) = cell
+                .id
+                .strip_prefix("header_C")
+                .and_then(|n| n.parse().ok())
+            else {
+                continue;
+            };
+            // The sort links' ids are the same in every language; the words are for pages without.
+            let is = |link: &str, word: &str| {
+                cell.parts.iter().any(|part| part.id.ends_with(link))
+                    || squeezed(&cell.text).eq_ignore_ascii_case(word)
+            };
+            let slot = if is("_titleHeaderLink", "Title") {
+                &mut columns.title
+            } else if is("_productsHeaderLink", "Products") {
+                &mut columns.products
+            } else if is("_classHeaderLink", "Classification") {
+                &mut columns.classification
+            } else if is("_dateHeaderLink", "Last Updated") {
+                &mut columns.date
+            } else if is("_versionHeaderLink", "Version") {
+                &mut columns.version
+            } else if is("_sizeHeaderLink", "Size") {
+                &mut columns.size
+            } else {
+                continue;
+            };
+            *slot = Some(number);
+        }
+        columns
+    }
+}
+
+fn hit(row: &Row, columns: &Columns) -> Option<Hit> {
+    let (update_id, _) = row.id.rsplit_once("_R")?;
+    if !is_guid(update_id) {
+        return None;
+    }
+    let part = |suffix: &str| {
+        let parts = row.cells.iter().flat_map(|cell| &cell.parts);
+        parts
+            .filter(|part| part.id.strip_prefix(update_id) == Some(suffix))
+            .map(|part| squeezed(&part.text))
+            .find(|text| !text.is_empty())
+    };
+    let column = |number: Option<u32>| {
+        let own = format!("{update_id}_C{}_R", number?);
+        let cell = row.cells.iter().find(|cell| cell.id.starts_with(&own))?;
+        Some(squeezed(&cell.text)).filter(|text| !text.is_empty())
+    };
+    Some(Hit {
+        title: part("_link").or_else(|| column(columns.title))?,
+        products: column(columns.products).unwrap_or_default(),
+        classification: column(columns.classification).unwrap_or_default(),
+        date: column(columns.date).and_then(|text| read_date(&text)),
+        version: column(columns.version).filter(|text| !text.eq_ignore_ascii_case("n/a")),
+        size: part("_originalSize")
+            .or_else(|| column(columns.size))
+            .and_then(|text| text.parse().ok()),
+        update_id: update_id.to_ascii_lowercase(),
+    })
+}
+
+/// `d001ca72-ce16-4700-9a6d-b2bb28974002`.
+pub(super) fn is_guid(text: &str) -> bool {
+    text.split('-').map(str::len).eq([8, 4, 4, 4, 12])
+        && text
+            .bytes()
+            .all(|byte| byte == b'-' || byte.is_ascii_hexdigit())
+}
+
+struct Row {
+    id: String,
+    cells: Vec<Cell>,
+}
+
+struct Cell {
+    id: String,
+    text: String,
+    parts: Vec<Part>,
+}
+
+/// An element with an id inside a cell.
+struct Part {
+    id: String,
+    tag: String,
+    text: String,
+    open: bool,
+}
+
+/// Collects what the page has of interest while it goes by.
+#[derive(Default)]
+struct Reader {
+    /// How many tables deep, counted from the results' own.
+    depth: usize,
+    table: bool,
+    nothing: bool,
+    next: bool,
+    rows: Vec<Row>,
+    in_cell: bool,
+    in_form: bool,
+    fields: Vec<(String, String)>,
+    error: Option<String>,
+    /// Elements open inside the error's.
+    error_depth: Option<usize>,
+}
+
+impl Visitor for Reader {
+    fn open(&mut self, tag: &Tag) {
+        let id = attribute(tag, "id").unwrap_or_default();
+        if let (Some(depth), Some(words)) = (&mut self.error_depth, &mut self.error) {
+            *depth += usize::from(!tag.self_closing && !is_void(&tag.name));
+            words.push(' ');
+        }
+        match id {
+            NOTHING => self.nothing = true,
+            NEXT => self.next = true,
+            ERROR => {
+                self.error.get_or_insert_default();
+                self.error_depth = Some(1);
+            }
+            _ => {}
+        }
+        match &*tag.name {
+            "form" => self.in_form = id == "aspnetForm",
+            "input" if self.in_form => self.field(tag),
+            "table" if self.depth > 0 => self.depth += 1,
+            "table" if id == TABLE => {
+                self.table = true;
+                self.depth = 1;
+            }
+            "tr" if self.depth == 1 => {
+                self.in_cell = false;
+                self.rows.push(Row {
+                    id: id.to_owned(),
+                    cells: Vec::new(),
+                });
+            }
+            "td" | "th" if self.depth == 1 => {
+                let cell = Cell {
+                    id: id.to_owned(),
+                    text: String::new(),
+                    parts: Vec::new(),
+                };
+                if let Some(row) = self.rows.last_mut() {
+                    row.cells.push(cell);
+                    self.in_cell = true;
+                }
+            }
+            name if !id.is_empty() && !is_void(name) => {
+                let part = Part {
+                    id: id.to_owned(),
+                    tag: name.to_owned(),
+                    text: String::new(),
+                    open: true,
+                };
+                if let Some(cell) = self.cell() {
+                    cell.parts.push(part);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn close(&mut self, name: &str) {
+        if let Some(depth) = self.error_depth {
+            self.error_depth = depth.checked_sub(1).filter(|left| *left > 0);
+        }
+        match name {
+            "form" => self.in_form = false,
+            "table" => self.depth = self.depth.saturating_sub(1),
+            "td" | "th" | "tr" if self.depth == 1 => self.in_cell = false,
+            _ => {
+                if let Some(cell) = self.cell()
+                    && let Some(part) = cell
+                        .parts
+                        .iter_mut()
+                        .rev()
+                        .find(|part| part.open && part.tag == name)
+                {
+                    part.open = false;
+                }
+            }
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.error_depth.is_some()
+            && let Some(words) = &mut self.error
+        {
+            words.push_str(text);
+        }
+        if let Some(cell) = self.cell() {
+            cell.text.push_str(text);
+            for part in cell.parts.iter_mut().filter(|part| part.open) {
+                part.text.push_str(text);
+            }
+        }
+    }
+}
+
+impl Reader {
+    fn cell(&mut self) -> Option<&mut Cell> {
+        if self.depth == 0 || !self.in_cell {
+            return None;
+        }
+        self.rows.last_mut()?.cells.last_mut()
+    }
+
+    fn field(&mut self, tag: &Tag) {
+        let hidden = attribute(tag, "type").is_some_and(|kind| kind.eq_ignore_ascii_case("hidden"));
+        if let Some(name) = attribute(tag, "name").filter(|_| hidden) {
+            let value = attribute(tag, "value").unwrap_or_default();
+            self.fields.push((name.to_owned(), value.to_owned()));
+        }
+    }
+}
+
+/// Elements that have no end tag.
+fn is_void(name: &str) -> bool {
+    matches!(
+        name,
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "source"
+            | "track"
+            | "wbr"
+    )
+}
+
+#[cfg(test)]
+mod tests;

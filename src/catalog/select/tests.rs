@@ -1,0 +1,202 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+
+/// Hits with these titles; the position is the beginning of the update id.
+fn hits(titles: &[&str]) -> Vec<Hit> {
+    titles
+        .iter()
+        .enumerate()
+        .map(|(number, title)| Hit {
+            title: (*title).to_owned(),
+            products: String::new(),
+            classification: "Security Updates".to_owned(),
+            date: None,
+            version: None,
+            size: None,
+            update_id: format!("{number:08x}-0000-0000-0000-000000000000"),
+        })
+        .collect()
+}
+
+fn wanted(kb: &str, build: Option<u32>) -> Wanted {
+    Wanted {
+        kb: kb.parse().unwrap(),
+        product: build.and_then(Product::of_build),
+        arch: Arch::X64,
+        update_id: None,
+    }
+}
+
+/// What a search for one article of 2020 looks like.
+const APRIL_2020: [&str; 9] = [
+    "2020-04 Cumulative Update for Windows 10 Version 1809 for x64-based Systems (KB4549949)",
+    "2020-04 Cumulative Update for Windows 10 Version 1809 for ARM64-based Systems (KB4549949)",
+    "2020-04 Cumulative Update for Windows 10 Version 1809 for x86-based Systems (KB4549949)",
+    "2020-04 Dynamic Cumulative Update for Windows 10 Version 1809 for x64-based Systems (KB4549949)",
+    "2020-04 Dynamic Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)",
+    "2020-04 Cumulative Update for Windows Server 2019 for ARM64-based Systems (KB4549949)",
+    "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)",
+    "2020-04 Cumulative Update for .NET Framework 3.5 and 4.7.2 for Windows Server 2019 for x64 (KB4549949)",
+    "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549950)",
+];
+
+#[test]
+fn the_server_edition_of_the_build_is_picked_among_its_look_alikes() {
+    let hits = hits(&APRIL_2020);
+    let hit = select(&hits, &wanted("KB4549949", Some(17763))).unwrap();
+    assert_eq!(hit.title, APRIL_2020[6]);
+}
+
+#[test]
+fn a_product_of_the_users_overrides_the_builds() {
+    let hits = hits(&APRIL_2020);
+    let mut wanted = wanted("KB4549949", Some(17763));
+    wanted.product = Some(Product::named("windows 10 version 1809"));
+    wanted.arch = Arch::Arm64;
+    assert_eq!(select(&hits, &wanted).unwrap().title, APRIL_2020[1]);
+}
+
+#[test]
+fn servers_named_by_version_are_told_apart() {
+    let article = |product: &str| {
+        format!("2022-08 Cumulative Update for {product} for x64-based Systems (KB5016627)")
+    };
+    let titles = [
+        article("Microsoft server operating system version 21H2"),
+        article("Microsoft server operating system, version 22H2"),
+        article("Microsoft server operating system version 23H2"),
+        article("Windows Server 2019"),
+        article("Windows Server 2016"),
+        article("Windows Server 2016 (1803)"),
+        article("Windows Server, version 20H2"),
+        article("Windows 10 Version 21H2"),
+        article("Microsoft server operating system version 24H2"),
+    ];
+    let titles: Vec<&str> = titles.iter().map(String::as_str).collect();
+    let hits = hits(&titles);
+    for (build, index) in [
+        (20348, 0),
+        (25398, 2),
+        (17763, 3),
+        (14393, 4),
+        (17134, 5),
+        (19042, 6),
+        (26100, 8),
+    ] {
+        let hit = select(&hits, &wanted("5016627", Some(build))).unwrap();
+        assert_eq!(hit.title, titles[index], "{build}");
+    }
+}
+
+#[test]
+fn a_server_2025_update_is_not_the_client_update_of_the_same_article() {
+    let titles = [
+        "2026-07 Cumulative Update for Windows 11 Version 24H2 for x64-based Systems (KB5101650)",
+        "2026-07 Cumulative Update for Microsoft server operating system version 24H2 for x64-based Systems (KB5101650)",
+        "2026-07 Cumulative Update for Windows 11, version 25H2 for x64-based Systems (KB5101650)",
+    ];
+    let hits = hits(&titles);
+    let hit = select(&hits, &wanted("KB5101650", Some(26100))).unwrap();
+    assert_eq!(hit.title, titles[1]);
+}
+
+#[test]
+fn previews_and_hotpatches_are_taken_only_for_the_product_that_is_meant() {
+    let titles = [
+        "2021-10 Cumulative Update Preview for Windows 10 Version 1809 for x64-based Systems (KB5006744)",
+        "2021-10 Cumulative Update Preview for Windows Server 2019 for x64-based Systems (KB5006744)",
+    ];
+    let found = hits(&titles);
+    let hit = select(&found, &wanted("KB5006744", Some(17763))).unwrap();
+    assert_eq!(hit.title, titles[1]);
+    let error = select(&hits(&titles[..1]), &wanted("KB5006744", Some(17763))).unwrap_err();
+    assert!(
+        error.to_string().ends_with("is for another product"),
+        "{error}"
+    );
+    let hotpatch = hits(&[
+        "2025-02 Hotpatch for Microsoft server operating system version 24H2 for x64-based Systems (KB5052105)",
+    ]);
+    assert!(select(&hotpatch, &wanted("KB5052105", Some(26100))).is_ok());
+}
+
+#[test]
+fn a_delta_is_never_the_update() {
+    let hits =
+        hits(&["2018-03 Delta Update for Windows Server 2016 for x64-based Systems (KB4088787)"]);
+    let error = select(&hits, &wanted("KB4088787", Some(14393))).unwrap_err();
+    assert!(error.to_string().contains("delta"), "{error}");
+}
+
+#[test]
+fn without_a_product_several_products_are_an_error_that_names_the_flags() {
+    let hits = hits(&APRIL_2020);
+    let error = select(&hits, &wanted("KB4549949", None)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the catalog has 2 updates that are KB4549949 (x64)"
+    );
+    let SelectError::Ambiguous { candidates, .. } = error else {
+        unreachable!()
+    };
+    let flags: Vec<&str> = candidates
+        .iter()
+        .map(|candidate| candidate.flag.as_str())
+        .collect();
+    assert_eq!(
+        flags,
+        [
+            "--product \"Windows 10 Version 1809\"",
+            "--product \"Windows Server 2019\""
+        ]
+    );
+}
+
+#[test]
+fn twins_are_told_apart_by_their_update_ids() {
+    let twins = hits(&[APRIL_2020[6], APRIL_2020[6]]);
+    let mut wanted = wanted("KB4549949", Some(17763));
+    let error = select(&twins, &wanted).unwrap_err();
+    let SelectError::Ambiguous { candidates, .. } = error else {
+        unreachable!()
+    };
+    assert_eq!(
+        candidates[1].flag,
+        "--update-id 00000001-0000-0000-0000-000000000000"
+    );
+    wanted.update_id = Some("00000001-0000-0000-0000-000000000000".to_owned());
+    assert_eq!(select(&twins, &wanted).unwrap(), &twins[1]);
+}
+
+#[test]
+fn an_update_that_two_pages_list_is_one() {
+    let mut hits = hits(&[APRIL_2020[6], APRIL_2020[6]]);
+    hits[1].update_id = hits[0].update_id.clone();
+    assert!(select(&hits, &wanted("KB4549949", Some(17763))).is_ok());
+}
+
+#[test]
+fn an_update_id_does_not_lead_to_another_article() {
+    let hits = hits(&APRIL_2020);
+    let mut wanted = wanted("KB4549949", Some(17763));
+    wanted.update_id = Some(hits[8].update_id.clone());
+    assert!(matches!(
+        select(&hits, &wanted),
+        Err(SelectError::Nothing { .. })
+    ));
+}
+
+#[test]
+fn update_ids_are_read_in_either_case() {
+    let id = "D001CA72-CE16-4700-9A6D-B2BB28974002";
+    assert_eq!(parse_update_id(id).unwrap(), id.to_ascii_lowercase());
+    for text in [
+        "",
+        "d001ca72",
+        "d001ca72-ce16-4700-9a6d-b2bb2897400g",
+        "d001ca7-2ce16-4700-9a6d-b2bb28974002",
+    ] {
+        assert!(parse_update_id(text).is_err(), "{text}");
+    }
+}
