@@ -1,15 +1,21 @@
 //! The Microsoft Update Catalog: from a build or an article to the verified files of one update.
 
+mod client;
 mod date;
 mod dialog;
 mod digest;
 mod html;
+mod http;
 mod page;
 mod product;
+mod retry;
 mod select;
 
+pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::{DialogError, UpdateFile, read_dialog};
 pub use digest::{Digest, Digests, DigestsError};
+pub use http::{Http, HttpError};
 pub use page::{Hit, Page, PageError, Postback, read_page};
 pub use product::{Arch, ParseArchError, Product, Title, build_of};
+pub use retry::RetryPolicy;
 pub use select::{Candidate, ParseUpdateIdError, SelectError, Wanted, parse_update_id, select};
