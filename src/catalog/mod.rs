@@ -1,12 +1,15 @@
 //! The Microsoft Update Catalog: from a build or an article to the verified files of one update.
 
+mod cabinet;
 mod client;
 mod date;
 mod dialog;
 mod digest;
 mod html;
 mod http;
+mod msu;
 mod page;
+mod part;
 mod product;
 mod retry;
 mod select;
@@ -15,6 +18,7 @@ pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::{DialogError, UpdateFile, read_dialog};
 pub use digest::{Digest, Digests, DigestsError};
 pub use http::{Http, HttpError};
+pub use msu::{Container, PackageError, article_in_name, check};
 pub use page::{Hit, Page, PageError, Postback, read_page};
 pub use product::{Arch, ParseArchError, Product, Title, build_of};
 pub use retry::RetryPolicy;

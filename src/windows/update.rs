@@ -37,6 +37,13 @@ impl FromStr for Kb {
     }
 }
 
+impl Kb {
+    /// The number alone.
+    pub fn number(self) -> u32 {
+        self.0
+    }
+}
+
 impl fmt::Display for Kb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "KB{}", self.0)
