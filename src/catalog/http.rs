@@ -122,7 +122,7 @@ pub struct Http {
 
 const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 /// The catalog takes its time for a search; a connection that is silent for longer is dead.
-const IDLE: Duration = Duration::from_secs(60);
+const IDLE: Duration = Duration::from_mins(1);
 const CONNECT: Duration = Duration::from_secs(20);
 /// Real pages have a tenth of a megabyte.
 const PAGE_LIMIT: usize = 16 << 20;

@@ -63,7 +63,9 @@ const TABLE: &str = "ctl00_catalogBody_updateMatches";
 const NOTHING: &str = "ctl00_catalogBody_noResultText";
 const NEXT: &str = "ctl00_catalogBody_nextPageLinkText";
 const NEXT_TARGET: &str = "ctl00$catalogBody$nextPageLinkText";
-pub(super) const ERROR: &str = "errorPageDisplayedError";
+/// Elements that say something by being there.
+const TELLING: [&str; 3] = [TABLE, NOTHING, NEXT];
+const ERROR: &str = "errorPageDisplayedError";
 
 /// Reads a page of search results.
 pub fn read_page(html: &str) -> Result<Page, PageError> {
@@ -71,10 +73,11 @@ pub fn read_page(html: &str) -> Result<Page, PageError> {
     if let Some(words) = seen.error {
         return Err(PageError::Reported(short(&squeezed(&words))));
     }
-    if !seen.table {
-        return match seen.nothing {
-            true => Ok(Page::Nothing),
-            false => Err(PageError::Shape("it has no table of updates")),
+    if !seen.ids.contains(&TABLE) {
+        return if seen.ids.contains(&NOTHING) {
+            Ok(Page::Nothing)
+        } else {
+            Err(PageError::Shape("it has no table of updates"))
         };
     }
     let columns = Columns::read(&seen.rows);
@@ -86,7 +89,7 @@ pub fn read_page(html: &str) -> Result<Page, PageError> {
     if hits.is_empty() {
         return Err(PageError::Shape("no row of its table is an update"));
     }
-    let next = seen.next.then(|| postback(seen.fields));
+    let next = seen.ids.contains(&NEXT).then(|| postback(seen.fields));
     Ok(Page::Hits { hits, next })
 }
 
@@ -229,9 +232,8 @@ struct Part {
 struct Reader {
     /// How many tables deep, counted from the results' own.
     depth: usize,
-    table: bool,
-    nothing: bool,
-    next: bool,
+    /// Those of [`TELLING`] that are there.
+    ids: Vec<&'static str>,
     rows: Vec<Row>,
     in_cell: bool,
     in_form: bool,
@@ -248,23 +250,17 @@ impl Visitor for Reader {
             *depth += usize::from(!tag.self_closing && !is_void(&tag.name));
             words.push(' ');
         }
-        match id {
-            NOTHING => self.nothing = true,
-            NEXT => self.next = true,
-            ERROR => {
-                self.error.get_or_insert_default();
-                self.error_depth = Some(1);
-            }
-            _ => {}
+        self.ids
+            .extend(TELLING.iter().filter(|telling| **telling == id));
+        if id == ERROR {
+            self.error.get_or_insert_default();
+            self.error_depth = Some(1);
         }
         match &*tag.name {
             "form" => self.in_form = id == "aspnetForm",
             "input" if self.in_form => self.field(tag),
             "table" if self.depth > 0 => self.depth += 1,
-            "table" if id == TABLE => {
-                self.table = true;
-                self.depth = 1;
-            }
+            "table" if id == TABLE => self.depth = 1,
             "tr" if self.depth == 1 => {
                 self.in_cell = false;
                 self.rows.push(Row {

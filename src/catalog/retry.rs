@@ -25,7 +25,7 @@ impl Default for RetryPolicy {
             retries: 5,
             first_wait: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
-            longest_retry_after: Duration::from_secs(300),
+            longest_retry_after: Duration::from_mins(5),
         }
     }
 }
@@ -145,7 +145,7 @@ mod tests {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
             retry_after(&headers, now)
         };
-        assert_eq!(read("120"), Some(Duration::from_secs(120)));
+        assert_eq!(read("120"), Some(Duration::from_mins(2)));
         assert_eq!(
             read("Sun, 06 Nov 1994 08:50:07 GMT"),
             Some(Duration::from_secs(30))
