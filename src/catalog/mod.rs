@@ -1,6 +1,7 @@
 //! The Microsoft Update Catalog: from a build or an article to the verified files of one update.
 
 mod cabinet;
+mod cache;
 mod client;
 mod date;
 mod dialog;
@@ -12,10 +13,12 @@ mod msu;
 mod page;
 mod part;
 mod product;
+mod releaseinfo;
 mod retry;
 mod select;
 mod transfer;
 
+pub use cache::{CacheError, load, refresh};
 pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::{DialogError, UpdateFile, read_dialog};
 pub use digest::{Digest, Digests, DigestsError};
@@ -24,5 +27,6 @@ pub use http::{Http, HttpError};
 pub use msu::{Container, PackageError, article_in_name, check};
 pub use page::{Hit, Page, PageError, Postback, read_page};
 pub use product::{Arch, ParseArchError, Product, Title, build_of};
+pub use releaseinfo::{RELEASE_INFO, ReleaseInfoError, read_release_info};
 pub use retry::RetryPolicy;
 pub use select::{Candidate, ParseUpdateIdError, SelectError, Wanted, parse_update_id, select};

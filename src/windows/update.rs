@@ -122,7 +122,7 @@ impl Update {
     }
 }
 
-/// A table of updates, sorted by build and revision.
+/// A table of updates, sorted by build and revision. Its text is what [`Updates::parse`] reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Updates(Vec<Update>);
 
@@ -160,6 +160,14 @@ impl Updates {
             updates.push(update);
         }
         Ok(Self(updates))
+    }
+
+    /// A table of these updates; of two for the same version the first one counts.
+    pub fn new(updates: impl IntoIterator<Item = Update>) -> Self {
+        let mut updates: Vec<Update> = updates.into_iter().collect();
+        updates.sort_by_key(Update::version);
+        updates.dedup_by_key(|update| update.version());
+        Self(updates)
     }
 
     /// Every update, oldest build and revision first.
@@ -207,6 +215,19 @@ impl Updates {
     }
 }
 
+impl fmt::Display for Updates {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for update in &self.0 {
+            write!(f, "{}\t{}\t", update.build, update.revision)?;
+            if let Some(kb) = update.kb {
+                write!(f, "{kb}")?;
+            }
+            writeln!(f, "\t{}\t{}", update.date, update.kind)?;
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,6 +241,27 @@ mod tests {
         let table = Updates::parse(include_str!("data/windows-updates.tsv")).unwrap();
         assert_eq!(table.all().len(), 689);
         assert!(table.all().is_sorted_by(|a, b| a.version() < b.version()));
+    }
+
+    #[test]
+    fn a_tables_text_is_read_back_as_the_same_table() {
+        let table = Updates::embedded();
+        assert_eq!(&Updates::parse(&table.to_string()).unwrap(), table);
+    }
+
+    #[test]
+    fn of_two_updates_for_one_version_the_first_one_counts() {
+        let update = |kb: &str| Update {
+            kb: Some(self::kb(kb)),
+            ..Updates::embedded().all()[1]
+        };
+        let table = Updates::new([
+            update("KB111111"),
+            update("KB222222"),
+            Updates::embedded().all()[0],
+        ]);
+        assert_eq!(table.all().len(), 2);
+        assert_eq!(table.all()[1].kb, Some(kb("KB111111")));
     }
 
     #[test]

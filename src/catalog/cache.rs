@@ -1,0 +1,173 @@
+//! The refreshed table of updates on this machine, with the embedded one as its floor.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use reqwest::{Method, Request, Url};
+
+use super::http::{Http, HttpError, Vouched};
+use super::releaseinfo::{ReleaseInfoError, read_release_info};
+use crate::windows::table::TableError;
+use crate::windows::update::Updates;
+
+/// Why the refreshed table cannot be read or made.
+#[derive(Debug, thiserror::Error)]
+pub enum CacheError {
+    /// Something about the disk.
+    #[error("cannot {action} {}", .path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On which file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The file is no table.
+    #[error("{} is no table of updates", .path.display())]
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// The first row that is wrong.
+        source: TableError,
+    },
+    /// Not the address of a page.
+    #[error("{0:?} is no address of a page: expected https://…")]
+    Address(String),
+    /// No answer.
+    #[error(transparent)]
+    Http(#[from] HttpError),
+    /// An answer from which no table can be made.
+    #[error("cannot make a table of updates from {url}")]
+    Page {
+        /// The page.
+        url: String,
+        /// What is wrong with it.
+        source: ReleaseInfoError,
+    },
+    /// The new table does not survive being read back.
+    #[error("the table made from {url} is not sound")]
+    Unsound {
+        /// The page.
+        url: String,
+        /// The first row that is wrong.
+        source: TableError,
+    },
+}
+
+/// The table in force: the embedded one and what an earlier refresh added to it.
+pub fn load(path: &Path) -> Result<Updates, CacheError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return Ok(Updates::embedded().clone());
+        }
+        Err(source) => {
+            return Err(CacheError::File {
+                action: "read",
+                path: path.to_owned(),
+                source,
+            });
+        }
+    };
+    let cached = Updates::parse(&text).map_err(|source| CacheError::Table {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(with_floor(&cached))
+}
+
+fn with_floor(cached: &Updates) -> Updates {
+    let floor = Updates::embedded().all().iter();
+    Updates::new(floor.chain(cached.all()).copied())
+}
+
+/// Reads the page of releases anew and puts the table made from it in the place of the cached one.
+pub async fn refresh(http: &Http, page: &str, path: &Path) -> Result<Updates, CacheError> {
+    let url: Url = page
+        .parse()
+        .map_err(|_| CacheError::Address(page.to_owned()))?;
+    let client = http.client(&url, Vouched::ByConnection)?;
+    let html = http
+        .retry
+        .run(
+            async || {
+                let request = Request::new(Method::GET, url.clone());
+                http.page("list the releases", &client, request).await
+            },
+            HttpError::is_transient,
+            HttpError::retry_after,
+        )
+        .await?;
+    // What an earlier refresh learnt stays known, unless it is damaged.
+    let known = load(path).unwrap_or_else(|_| Updates::embedded().clone());
+    let updates = read_release_info(&html, &known).map_err(|source| CacheError::Page {
+        url: page.to_owned(),
+        source,
+    })?;
+    let text = updates.to_string();
+    Updates::parse(&text).map_err(|source| CacheError::Unsound {
+        url: page.to_owned(),
+        source,
+    })?;
+    replace(path, &text).map_err(|source| CacheError::File {
+        action: "write",
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(updates)
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let folder = path.parent().unwrap_or_else(|| Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn without_a_cache_the_embedded_table_is_in_force() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            &load(&folder.path().join("none")).unwrap(),
+            Updates::embedded()
+        );
+    }
+
+    #[test]
+    fn a_cache_adds_rows_and_takes_none_away() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("updates.tsv");
+        fs::write(
+            &path,
+            "17763\t1158\tKB9999999\t2020-04-14\tB\n17763\t9999\tKB5555555\t2027-01-01\tB\n",
+        )
+        .unwrap();
+        let updates = load(&path).unwrap();
+        assert_eq!(updates.all().len(), Updates::embedded().all().len() + 1);
+        assert_eq!(updates.newest(17763).unwrap().revision, 9999);
+        assert!(updates.of_kb("KB9999999".parse().unwrap()).next().is_none());
+    }
+
+    #[test]
+    fn a_damaged_cache_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("updates.tsv");
+        fs::write(&path, "17763\t1158\n").unwrap();
+        let error = load(&path).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .contains("updates.tsv is no table of updates")
+        );
+    }
+}
