@@ -204,7 +204,9 @@ fn code(chars: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+    use std::fmt::Write as _;
 
     use super::*;
 
@@ -214,7 +216,7 @@ mod tests {
         let mut text = format!("<script>downloadInformation[0].updateID ='{ID}';\n");
         for (number, fields) in files.iter().enumerate() {
             for field in fields.split(", ") {
-                text += &format!("downloadInformation[0].files[{number}].{field};\n");
+                let _ = writeln!(text, "downloadInformation[0].files[{number}].{field};");
             }
         }
         text + "</script>"
@@ -227,7 +229,7 @@ mod tests {
             "/../shared/data/catalog/download-dialog-one-update.html"
         );
         let Ok(html) = std::fs::read_to_string(path) else {
-            println!("skipped: {path} is not there");
+            eprintln!("skipped: {path} is not there");
             return;
         };
         let files = read_dialog(&html, ID).unwrap();

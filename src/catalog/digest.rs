@@ -73,6 +73,21 @@ impl Digests {
     }
 }
 
+impl From<Digest> for Digests {
+    fn from(digest: Digest) -> Self {
+        match digest {
+            Digest::Sha1(bytes) => Self {
+                sha256: None,
+                sha1: Some(bytes),
+            },
+            Digest::Sha256(bytes) => Self {
+                sha256: Some(bytes),
+                sha1: None,
+            },
+        }
+    }
+}
+
 fn decode<const N: usize>(text: &str) -> Result<[u8; N], DigestsError> {
     STANDARD
         .decode(text)
@@ -103,6 +118,13 @@ impl Digest {
             Self::Sha1(bytes) => hex::encode(bytes),
             Self::Sha256(bytes) => hex::encode(bytes),
         }
+    }
+
+    /// The SHA-256 of what is in a file.
+    pub fn sha256_of(path: &Path) -> io::Result<Self> {
+        let mut hasher = Hasher::like(None);
+        hasher.read_all(&mut File::open(path)?)?;
+        Ok(hasher.finish())
     }
 
     /// The same kind of digest of what is in a file.

@@ -99,6 +99,8 @@ fn raw_kind(name: &str) -> Option<RawKind> {
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
+
     use super::*;
 
     #[derive(Default)]
@@ -106,15 +108,15 @@ mod tests {
 
     impl Visitor for Transcript {
         fn open(&mut self, tag: &Tag) {
-            self.0.push_str(&format!("<{}", tag.name));
+            let _ = write!(self.0, "<{}", tag.name);
             if let Some(id) = attribute(tag, "id") {
-                self.0.push_str(&format!(" {id}"));
+                let _ = write!(self.0, " {id}");
             }
             self.0.push('>');
         }
 
         fn close(&mut self, name: &str) {
-            self.0.push_str(&format!("</{name}>"));
+            let _ = write!(self.0, "</{name}>");
         }
 
         fn text(&mut self, text: &str) {

@@ -15,6 +15,7 @@ mod part;
 mod product;
 mod releaseinfo;
 mod retry;
+mod script;
 mod select;
 mod transfer;
 
@@ -29,4 +30,5 @@ pub use page::{Hit, Page, PageError, Postback, read_page};
 pub use product::{Arch, ParseArchError, Product, Title, build_of};
 pub use releaseinfo::{RELEASE_INFO, ReleaseInfoError, read_release_info};
 pub use retry::RetryPolicy;
+pub use script::{Script, ScriptError, Source};
 pub use select::{Candidate, ParseUpdateIdError, SelectError, Wanted, parse_update_id, select};

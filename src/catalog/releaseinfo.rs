@@ -42,7 +42,7 @@ pub enum ReleaseInfoError {
 
 /// Reads every release's history and adds it to what is known; what is known stays as it is.
 pub fn read_release_info(html: &str, known: &Updates) -> Result<Updates, ReleaseInfoError> {
-    let tables = walk(html, Tables::default()).tables;
+    let tables = walk(html, Tables::default()).seen;
     let mut updates: Vec<Update> = Vec::new();
     let mut found = false;
     for table in &tables {
@@ -161,7 +161,7 @@ fn read_kind(kind: &str, servicing: &str) -> Option<UpdateKind> {
 /// The texts of every table's cells.
 #[derive(Default)]
 struct Tables {
-    tables: Vec<Vec<Vec<String>>>,
+    seen: Vec<Vec<Vec<String>>>,
     depth: usize,
     in_cell: bool,
 }
@@ -173,12 +173,12 @@ impl Visitor for Tables {
                 self.depth += 1;
                 self.in_cell = false;
                 if self.depth == 1 {
-                    self.tables.push(Vec::new());
+                    self.seen.push(Vec::new());
                 }
             }
             "tr" if self.depth == 1 => {
                 self.in_cell = false;
-                if let Some(table) = self.tables.last_mut() {
+                if let Some(table) = self.seen.last_mut() {
                     table.push(Vec::new());
                 }
             }
@@ -220,7 +220,7 @@ impl Visitor for Tables {
 
 impl Tables {
     fn row(&mut self) -> Option<&mut Vec<String>> {
-        self.tables.last_mut()?.last_mut()
+        self.seen.last_mut()?.last_mut()
     }
 }
 

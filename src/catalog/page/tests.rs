@@ -1,4 +1,4 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
 
 use std::fmt::Write as _;
 
@@ -75,7 +75,7 @@ fn a_real_page_is_read() {
         "/../shared/data/catalog/search-last-page.html"
     );
     let Ok(html) = std::fs::read_to_string(path) else {
-        println!("skipped: {path} is not there");
+        eprintln!("skipped: {path} is not there");
         return;
     };
     let Page::Hits { hits, next } = read_page(&html).unwrap() else {
