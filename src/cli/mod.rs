@@ -10,6 +10,7 @@ mod demo;
 mod doctor;
 mod failure;
 mod hosts;
+mod hotfix;
 mod images;
 mod mirror;
 mod output;
@@ -63,6 +64,7 @@ enum Command {
     Completions(completions::Completions),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
+    Hotfix(hotfix::Hotfix),
     Images(images::Images),
     Mirror(mirror::Mirror),
 }
@@ -76,6 +78,7 @@ impl Command {
             Self::Completions(command) => command.run(),
             Self::Demo(_) => demo::Demo::run(session),
             Self::Doctor(command) => command.run(),
+            Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),
             Self::Mirror(command) => command.run(session),
         }

@@ -1,0 +1,105 @@
+//! `wincimg hotfix fetch`: the verified files of one update.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::table::TableArgs;
+use super::wanted::{PickArgs, WhatArgs};
+use super::{CatalogArgs, HttpArgs, http_hint, with_hint};
+use crate::catalog::{DownloadError, Expected, download};
+use crate::cli::failure::Failure;
+use crate::cli::output::{Format, write_json, write_result};
+use crate::cli::session::Session;
+use crate::cli::{Answer, progress, registry_args};
+
+/// Download every file of the update that brings a host to a build, verified
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
+    wincimg hotfix fetch --latest 26100 --output ./hotfix\n  \
+    wincimg hotfix fetch KB4549949 --product \"Windows 10 Version 1809\" --output ./hotfix\n\n\
+    What is there already and verified is not downloaded again; what an interrupted run left is \
+    continued.\n\
+    Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
+pub(super) struct Fetch {
+    #[command(flatten)]
+    what: WhatArgs,
+    #[command(flatten)]
+    pick: PickArgs,
+    /// The folder for the files
+    #[arg(long, value_name = "DIR")]
+    output: PathBuf,
+    /// Take files too for which the catalog has no digest; only over TLS
+    #[arg(long)]
+    without_digest: bool,
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+    #[command(flatten)]
+    http: HttpArgs,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+impl Fetch {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let updates = self.table.updates(&self.http, session)?;
+        let (kb, known) = self.what.to_fetch(&updates)?;
+        let http = self.http.connect()?;
+        let catalog = self.catalog.open(&http)?;
+        let progress = progress::display(session);
+        let (picked, fetched) = registry_args::run(async {
+            let picked = self.pick.pick(&catalog, kb, known).await?;
+            let expected = Expected {
+                kb,
+                arch: self.pick.arch,
+                size: picked.hit.size,
+                without_digest: self.without_digest,
+            };
+            let fetched = download(&http, &picked.files, &self.output, &expected, &*progress)
+                .await
+                .map_err(download_failure)?;
+            Ok((picked, fetched))
+        })?;
+        for file in fetched.iter().filter(|file| !file.verified) {
+            session.warn(format_args!(
+                "nothing vouches for {}: the catalog gives no digest for it",
+                file.path.display()
+            ));
+        }
+        write_result(None, |out| match self.format {
+            Format::Text => fetched
+                .iter()
+                .try_for_each(|file| writeln!(out, "{}", file.path.display())),
+            Format::Json => write_json(
+                &json!({
+                    "kb": kb,
+                    "build": picked.version,
+                    "title": picked.hit.title,
+                    "update_id": picked.hit.update_id,
+                    "files": fetched,
+                }),
+                out,
+            ),
+        })?;
+        Ok(Answer::Yes)
+    }
+}
+
+fn download_failure(error: DownloadError) -> Failure {
+    let hint = match &error {
+        DownloadError::NoDigest(_) => {
+            Some("to take it all the same, over TLS, add --without-digest".to_owned())
+        }
+        DownloadError::Http { source, .. } => http_hint(source),
+        DownloadError::Digest { .. } | DownloadError::Size { .. } => Some(
+            "a proxy or a mirror in between may have changed the file; it was not kept".to_owned(),
+        ),
+        _ => None,
+    };
+    with_hint(Failure::from(error), hint)
+}

@@ -1,0 +1,106 @@
+//! `wincimg hotfix resolve`: a build's update, or an update's build.
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::HttpArgs;
+use super::table::TableArgs;
+use super::wanted::{Between, Known, LookUp, WhatArgs};
+use crate::cli::Answer;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Format, write_json, write_result};
+use crate::cli::session::Session;
+use crate::windows::update::Update;
+
+/// Say which update brings a host to a build, or to which build an update brings it
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg hotfix resolve 17763.1158\n  \
+    wincimg hotfix resolve KB4549949 --format json\n  \
+    wincimg hotfix resolve --latest 17763 --refresh\n\n\
+    Exit code 1: the build or the article is not known, or no update is exactly that build.")]
+pub(super) struct Resolve {
+    #[command(flatten)]
+    what: WhatArgs,
+    #[command(flatten)]
+    table: TableArgs,
+    #[command(flatten)]
+    http: HttpArgs,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+impl Resolve {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let updates = self.table.updates(&self.http, session)?;
+        match self.what.look_up(&updates)? {
+            LookUp::Found(known) => {
+                write_result(None, |out| match self.format {
+                    Format::Text => known.updates.iter().try_for_each(|update| {
+                        let kb = update
+                            .kb
+                            .map_or_else(|| "-".to_owned(), |kb| kb.to_string());
+                        writeln!(
+                            out,
+                            "{} {kb} {} {}",
+                            update.version(),
+                            update.date,
+                            update.kind
+                        )
+                    }),
+                    Format::Json => write_json(&found(&known), out),
+                })?;
+                Ok(Answer::Yes)
+            }
+            LookUp::Between(between) => {
+                if let Format::Json = self.format {
+                    write_result(None, |out| write_json(&neighbours(&between), out))?;
+                }
+                Err(between.failure("resolve"))
+            }
+            LookUp::UnknownArticle(kb) => Err(Failure::no(anyhow!(
+                "no cumulative update of Windows Server is known as {kb}"
+            ))
+            .hint(format!(
+                "look in the catalog: wincimg hotfix search {kb}; or add --refresh"
+            ))),
+        }
+    }
+}
+
+/// The newest build that the update brings a host to, and all of them.
+fn found(known: &Known) -> Value {
+    let mut value = match known.newest() {
+        Some(update) => row(update),
+        None => json!({ "build": null, "kb": known.kb, "date": null, "kind": null }),
+    };
+    let builds: Vec<String> = known
+        .updates
+        .iter()
+        .map(|update| update.version().to_string())
+        .collect();
+    value["builds"] = builds.into();
+    value
+}
+
+fn row(update: &Update) -> Value {
+    json!({
+        "build": update.version(),
+        "kb": update.kb,
+        "date": update.date,
+        "kind": update.kind,
+    })
+}
+
+fn neighbours(between: &Between) -> Value {
+    json!({
+        "build": between.version,
+        "kb": null,
+        "date": null,
+        "kind": null,
+        "before": between.before.as_ref().map(row),
+        "after": between.after.as_ref().map(row),
+    })
+}

@@ -1,0 +1,77 @@
+//! `wincimg hotfix search`: what the Update Catalog has.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use indicatif::BinaryBytes;
+use serde_json::json;
+
+use super::{CatalogArgs, HttpArgs, catalog_failure};
+use crate::catalog::Hit;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Format, write_json, write_result};
+use crate::cli::session::Session;
+use crate::cli::{Answer, registry_args};
+
+/// Search the Microsoft Update Catalog
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg hotfix search KB4549949\n  \
+    wincimg hotfix search \"2020-04 Windows Server 2019\" --format json\n\n\
+    Exit code 1: the catalog has nothing of the kind.")]
+pub(super) struct Search {
+    /// Words of a title, or an article
+    #[arg(value_name = "QUERY", required = true, num_args = 1..)]
+    query: Vec<String>,
+    #[command(flatten)]
+    catalog: CatalogArgs,
+    #[command(flatten)]
+    http: HttpArgs,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+impl Search {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let query = self.query.join(" ");
+        let http = self.http.connect()?;
+        let catalog = self.catalog.open(&http)?;
+        let hits =
+            registry_args::run(async { catalog.search(&query).await.map_err(catalog_failure) })?;
+        write_result(None, |out| match self.format {
+            Format::Text => write_hits(&hits, out),
+            Format::Json => write_json(&json!({ "query": query, "updates": hits }), out),
+        })?;
+        if hits.is_empty() {
+            session.note(format_args!("the catalog has nothing for {query:?}"));
+            return Ok(Answer::No);
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+fn write_hits(hits: &[Hit], out: &mut dyn Write) -> io::Result<()> {
+    if hits.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "{:<10} {:>11} {:<36} TITLE",
+        "DATE", "SIZE", "UPDATE ID"
+    )?;
+    for hit in hits {
+        let date = hit
+            .date
+            .map_or_else(|| "-".to_owned(), |date| date.to_string());
+        let size = hit
+            .size
+            .map_or_else(|| "-".to_owned(), |size| BinaryBytes(size).to_string());
+        writeln!(
+            out,
+            "{date:<10} {size:>11} {:<36} {}",
+            hit.update_id, hit.title
+        )?;
+    }
+    Ok(())
+}

@@ -1,0 +1,290 @@
+//! What a user can name an update by, and the one update of the table or the catalog that it means.
+
+use std::str::FromStr;
+
+use anyhow::anyhow;
+use clap::Args;
+
+use super::catalog_failure;
+use crate::catalog::{
+    Arch, Catalog, Hit, Product, SelectError, Title, UpdateFile, Wanted, build_of, parse_update_id,
+    select,
+};
+use crate::cli::failure::Failure;
+use crate::windows::update::{Kb, Update, UpdateKind, Updates};
+use crate::windows::version::WindowsVersion;
+
+/// A build or an article.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Version(WindowsVersion),
+    Article(Kb),
+}
+
+impl FromStr for What {
+    type Err = String;
+
+    /// Builds have five digits, articles more.
+    fn from_str(text: &str) -> Result<Self, String> {
+        text.parse()
+            .map(Self::Article)
+            .or_else(|_| text.parse().map(Self::Version))
+            .map_err(|_| {
+                format!("{text:?} is neither a build such as 17763.1158 nor an article such as KB4549949")
+            })
+    }
+}
+
+/// The update that a command is about.
+#[derive(Debug, Clone, Args)]
+#[group(id = "update", required = true, multiple = false)]
+pub(super) struct WhatArgs {
+    /// A build with its revision, such as 17763.1158, or an article, such as KB4549949
+    #[arg(value_name = "BUILD|KB")]
+    what: Option<What>,
+    /// The newest update of this build that is neither a hotpatch nor a preview
+    #[arg(long, value_name = "BUILD")]
+    latest: Option<WindowsVersion>,
+}
+
+/// What the table says about an update.
+#[derive(Debug, Clone)]
+pub(super) struct Known {
+    /// Every version that it brings a host to, oldest first; none where only its article is known.
+    pub(super) updates: Vec<Update>,
+    /// The article, if it has one.
+    pub(super) kb: Option<Kb>,
+}
+
+impl Known {
+    pub(super) fn newest(&self) -> Option<&Update> {
+        self.updates.last()
+    }
+
+    fn only(update: &Update) -> Self {
+        Self {
+            updates: vec![*update],
+            kb: update.kb,
+        }
+    }
+}
+
+/// A revision without an update of its own, and its neighbours.
+#[derive(Debug, Clone)]
+pub(super) struct Between {
+    pub(super) version: WindowsVersion,
+    pub(super) before: Option<Update>,
+    pub(super) after: Option<Update>,
+}
+
+/// What became of a look-up in the table.
+pub(super) enum LookUp {
+    Found(Known),
+    Between(Between),
+    UnknownArticle(Kb),
+}
+
+impl WhatArgs {
+    pub(super) fn look_up(&self, updates: &Updates) -> Result<LookUp, Failure> {
+        match (self.what, self.latest) {
+            (_, Some(version)) => latest(version, updates),
+            (Some(What::Version(version)), None) => by_version(version, updates),
+            (Some(What::Article(kb)), None) => {
+                let found: Vec<Update> = updates.of_kb(kb).copied().collect();
+                Ok(if found.is_empty() {
+                    LookUp::UnknownArticle(kb)
+                } else {
+                    LookUp::Found(Known {
+                        updates: found,
+                        kb: Some(kb),
+                    })
+                })
+            }
+            (None, None) => Err(Failure::usage(anyhow!(
+                "neither a build nor an article is named"
+            ))),
+        }
+    }
+
+    /// The update to look for in the catalog; an article that the table does not have will do.
+    pub(super) fn to_fetch(&self, updates: &Updates) -> Result<(Kb, Option<Update>), Failure> {
+        match self.look_up(updates)? {
+            LookUp::Found(Known {
+                kb: Some(kb),
+                updates,
+            }) => Ok((kb, updates.last().copied())),
+            LookUp::Found(known) => {
+                let version = known.newest().map(Update::version);
+                let version = version.map_or_else(String::new, |version| format!("{version} "));
+                Err(Failure::no(anyhow!(
+                    "{version}is a release as it came out: no update brings a host there"
+                )))
+            }
+            LookUp::Between(between) => Err(between.failure("fetch")),
+            LookUp::UnknownArticle(kb) => Ok((kb, None)),
+        }
+    }
+}
+
+fn latest(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Failure> {
+    let regular = |update: &&Update| {
+        update.kb.is_some() && !matches!(update.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
+    };
+    match updates.of_build(version.build).iter().rev().find(regular) {
+        Some(update) => Ok(LookUp::Found(Known::only(update))),
+        None => Err(unknown_build(version)),
+    }
+}
+
+fn by_version(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Failure> {
+    if let Some(update) = updates.exact(version) {
+        return Ok(LookUp::Found(Known::only(update)));
+    }
+    if updates.of_build(version.build).is_empty() {
+        return Err(unknown_build(version));
+    }
+    if version.revision.is_none() {
+        return Err(
+            Failure::usage(anyhow!("{version} has no revision")).hint(format!(
+                "name one, as in {version}.1158, or take the newest: --latest {version}"
+            )),
+        );
+    }
+    Ok(LookUp::Between(Between {
+        version,
+        before: updates.in_force(version).copied(),
+        after: updates.reaching(version).copied(),
+    }))
+}
+
+fn unknown_build(version: WindowsVersion) -> Failure {
+    Failure::no(anyhow!("no update of build {} is known", version.build))
+        .hint("a newer release may be known to Microsoft's page: add --refresh")
+}
+
+impl Between {
+    /// Why there is no one update, with the command that names the next one up.
+    pub(super) fn failure(&self, command: &str) -> Failure {
+        let shown = |update: &Update| {
+            let kb = update
+                .kb
+                .map_or_else(|| "the release".to_owned(), |kb| kb.to_string());
+            format!("{kb} ({}, {})", update.version(), update.date)
+        };
+        let version = self.version;
+        let place = match (&self.before, &self.after) {
+            (Some(before), Some(after)) => {
+                format!("lies between {} and {}", shown(before), shown(after))
+            }
+            (None, Some(after)) => format!("is older than the first known one, {}", shown(after)),
+            (Some(before), None) => format!("is newer than the last known one, {}", shown(before)),
+            (None, None) => "is unknown".to_owned(),
+        };
+        let failure = Failure::no(anyhow!(
+            "no update brings a host to exactly {version}: it {place}"
+        ));
+        match &self.after {
+            Some(after) => failure.hint(format!(
+                "the next one up: wincimg hotfix {command} {}",
+                after.version()
+            )),
+            None => failure.hint(format!(
+                "look for newer ones: wincimg hotfix {command} {version} --refresh"
+            )),
+        }
+    }
+}
+
+/// Which of an article's updates in the catalog is meant.
+#[derive(Debug, Clone, Args)]
+pub(super) struct PickArgs {
+    /// The product [default: the server edition of the build]
+    #[arg(long, value_name = "NAME")]
+    product: Option<String>,
+    /// The architecture: x64, x86 or arm64
+    #[arg(long, value_name = "ARCH", default_value_t = Arch::X64)]
+    pub(super) arch: Arch,
+    /// The update itself, out of several that fit
+    #[arg(long, value_name = "GUID", value_parser = parse_update_id)]
+    update_id: Option<String>,
+}
+
+/// One update of the catalog.
+pub(super) struct Picked {
+    pub(super) hit: Hit,
+    pub(super) files: Vec<UpdateFile>,
+    /// What a host is afterwards, as far as that is known.
+    pub(super) version: Option<WindowsVersion>,
+}
+
+impl PickArgs {
+    /// Finds the one update in the catalog, and its files.
+    pub(super) async fn pick(
+        &self,
+        catalog: &Catalog<'_>,
+        kb: Kb,
+        known: Option<Update>,
+    ) -> Result<Picked, Failure> {
+        let hits = catalog
+            .search(&kb.to_string())
+            .await
+            .map_err(catalog_failure)?;
+        let product = match &self.product {
+            Some(name) => Some(Product::named(name)),
+            None => known.and_then(|update| Product::of_build(update.build)),
+        };
+        let wanted = Wanted {
+            kb,
+            product,
+            arch: self.arch,
+            update_id: self.update_id.clone(),
+        };
+        let hit = select(&hits, &wanted)
+            .map_err(|error| select_failure(error, kb))?
+            .clone();
+        let files = catalog
+            .files(&hit.update_id)
+            .await
+            .map_err(catalog_failure)?;
+        let version = known
+            .map(|update| update.version())
+            .or_else(|| build_of(&Title::read(&hit.title)).map(WindowsVersion::of_build));
+        Ok(Picked {
+            hit,
+            files,
+            version,
+        })
+    }
+}
+
+fn select_failure(error: SelectError, kb: Kb) -> Failure {
+    let hint = match &error {
+        SelectError::Nothing { seen, .. } if seen.is_empty() => None,
+        SelectError::Nothing { .. } => Some(format!(
+            "see what there is with: wincimg hotfix search {kb}"
+        )),
+        SelectError::Ambiguous { candidates, .. } => {
+            let flags: Vec<String> = candidates
+                .iter()
+                .map(|candidate| format!("\n  {}  for {}", candidate.flag, candidate.title))
+                .collect();
+            Some(format!("add the flag that picks one:{}", flags.concat()))
+        }
+    };
+    super::with_hint(Failure::no(error), hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_and_articles_are_told_apart_by_their_length() {
+        let version = |build, revision| What::Version(WindowsVersion { build, revision });
+        assert_eq!("17763".parse(), Ok(version(17763, None)));
+        assert_eq!("10.0.17763.1158".parse(), Ok(version(17763, Some(1158))));
+        assert_eq!("4549949".parse(), "kb4549949".parse::<What>());
+        assert!(matches!("KB4549949".parse(), Ok(What::Article(_))));
+        assert!("ltsc2019".parse::<What>().is_err());
+    }
+}
