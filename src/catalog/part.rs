@@ -184,6 +184,15 @@ impl Part {
     }
 }
 
+impl Drop for Part {
+    fn drop(&mut self) {
+        // Nothing to continue is nothing to leave behind; that it stays would be no harm either.
+        if self.written == 0 {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

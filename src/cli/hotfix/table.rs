@@ -46,7 +46,8 @@ impl TableArgs {
         };
         Ok(load(&path).unwrap_or_else(|error| {
             session.warn(format_args!(
-                "{error}, so only the updates that this program knows by itself count; mend it with --refresh"
+                "{:#}; only updates that were known when this program was made count until --refresh mends it",
+                anyhow::Error::from(error)
             ));
             Updates::embedded().clone()
         }))

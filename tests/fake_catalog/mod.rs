@@ -1,0 +1,415 @@
+//! An Update Catalog inside the test: searches in pages, dialogs, files with ranges, and every way
+//! to misbehave that has been seen of the real one.
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::State;
+use axum::http::{Method, Request, Response, header};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{StreamExt, stream};
+use sha2::Digest as _;
+
+/// As many as the real one has.
+const PAGE: usize = 25;
+
+/// A running catalog; it ends with the test's process.
+pub struct FakeCatalog {
+    pub host: String,
+    content: Arc<Mutex<Content>>,
+}
+
+#[derive(Default)]
+struct Content {
+    updates: Vec<Update>,
+    served: HashMap<String, Served>,
+    /// What the next requests for pages get instead of an answer.
+    instead: VecDeque<Instead>,
+    release_info: String,
+    requests: Vec<String>,
+}
+
+/// An update as searches and dialogs list it.
+#[derive(Clone)]
+pub struct Update {
+    pub title: String,
+    pub id: String,
+    pub size: Option<u64>,
+    pub files: Vec<Listed>,
+}
+
+/// A file as a dialog lists it.
+#[derive(Clone)]
+pub struct Listed {
+    pub name: String,
+    pub sha1: Option<String>,
+    pub sha256: Option<String>,
+    /// The host of its link, if it is not the catalog's.
+    pub host: Option<String>,
+}
+
+/// A file as the server has it.
+pub struct Served {
+    pub bytes: Vec<u8>,
+    pub etag: Option<String>,
+    /// Whether `If-Range` is honoured.
+    pub careful: bool,
+    pub faults: VecDeque<Fault>,
+}
+
+/// What goes wrong with one request for a file.
+#[derive(Clone, Copy)]
+pub enum Fault {
+    /// The connection breaks after so many bytes.
+    Cut(usize),
+    /// Bytes come in small pieces with pauses.
+    Slow,
+    /// An answer without a file.
+    Status(u16),
+}
+
+/// What a request for a page gets instead of an answer.
+#[derive(Clone)]
+pub enum Instead {
+    Status(u16),
+    /// With status 200.
+    Page(String),
+}
+
+pub const ERROR_PAGE: &str = "<html><body><div id='errorPageDisplayedError'>The website has \
+    encountered a problem [Error number: 8DDD0010]</div></body></html>";
+
+impl FakeCatalog {
+    pub fn start() -> Self {
+        let content = Arc::new(Mutex::new(Content::default()));
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let router = Router::new()
+            .fallback(answer)
+            .with_state((content.clone(), host.clone()));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                axum::serve(listener, router).await.unwrap();
+            });
+        });
+        Self { host, content }
+    }
+
+    /// Lists an update and serves its files; answers with its id.
+    pub fn publish(&self, title: &str, files: &[(&str, Vec<u8>)]) -> String {
+        let mut content = self.content.lock().unwrap();
+        let id = format!("{:08x}-ce16-4700-9a6d-b2bb28974002", content.updates.len());
+        let listed = files
+            .iter()
+            .map(|(name, bytes)| Listed::of(name, bytes))
+            .collect();
+        for (name, bytes) in files {
+            let served = Served {
+                etag: Some(format!(
+                    "\"{}\"",
+                    &hex::encode(sha1::Sha1::digest(bytes))[..8]
+                )),
+                bytes: bytes.clone(),
+                careful: true,
+                faults: VecDeque::new(),
+            };
+            content.served.insert((*name).to_owned(), served);
+        }
+        content.updates.push(Update {
+            title: title.to_owned(),
+            id: id.clone(),
+            size: Some(files.iter().map(|(_, bytes)| bytes.len() as u64).sum()),
+            files: listed,
+        });
+        id
+    }
+
+    /// Changes what the last update says about itself.
+    pub fn change_last(&self, change: impl FnOnce(&mut Update)) {
+        change(self.content.lock().unwrap().updates.last_mut().unwrap());
+    }
+
+    pub fn change_served(&self, name: &str, change: impl FnOnce(&mut Served)) {
+        change(self.content.lock().unwrap().served.get_mut(name).unwrap());
+    }
+
+    /// The next requests for this file go wrong like this.
+    pub fn fail(&self, name: &str, faults: impl IntoIterator<Item = Fault>) {
+        self.change_served(name, |served| served.faults.extend(faults));
+    }
+
+    /// The next requests for pages get this instead.
+    pub fn instead(&self, answers: impl IntoIterator<Item = Instead>) {
+        self.content.lock().unwrap().instead.extend(answers);
+    }
+
+    pub fn set_release_info(&self, html: &str) {
+        self.content.lock().unwrap().release_info = html.to_owned();
+    }
+
+    /// Takes the requests so far: `METHOD PATH`, and for files the range that was asked for.
+    pub fn requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.content.lock().unwrap().requests)
+    }
+}
+
+impl Listed {
+    pub fn of(name: &str, bytes: &[u8]) -> Self {
+        Self {
+            name: name.to_owned(),
+            sha1: Some(STANDARD.encode(sha1::Sha1::digest(bytes))),
+            sha256: None,
+            host: None,
+        }
+    }
+}
+
+/// A cabinet that says to be the update package of an article.
+pub fn msu(article: &str, architecture: &str, padding: usize) -> Vec<u8> {
+    let properties = format!(
+        "Applies to=\"Windows 10.0\"\r\nBuild Date=\"2020/04/10\"\r\n\
+         KB Article Number=\"{article}\"\r\nProcessor Architecture=\"{architecture}\"\r\n"
+    );
+    let mut builder = cab::CabinetBuilder::new();
+    let folder = builder.add_folder(cab::CompressionType::None);
+    folder.add_file("WSUSSCAN.cab");
+    folder.add_file(format!("Windows10.0-KB{article}-x64-pkgProperties.txt"));
+    let mut writer = builder.build(io::Cursor::new(Vec::new())).unwrap();
+    let noise = (0..padding).map(|i| (i * i >> 3) as u8).collect();
+    let mut contents = [noise, properties.into_bytes()].into_iter();
+    while let Some(mut file) = writer.next_file().unwrap() {
+        file.write_all(&contents.next().unwrap()).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+type Shared = State<(Arc<Mutex<Content>>, String)>;
+
+async fn answer(
+    State((content, host)): Shared,
+    request: Request<Body>,
+) -> Result<Response<Body>, Infallible> {
+    let (parts, body) = request.into_parts();
+    let form = to_bytes(body, 1 << 20).await.unwrap_or_default();
+    let form = String::from_utf8_lossy(&form).into_owned();
+    let path = parts.uri.path().to_owned();
+    let header = |name| {
+        let value = parts.headers.get(name);
+        value.map(|value| value.to_str().unwrap().to_owned())
+    };
+    let mut content = content.lock().unwrap();
+    let range = header(header::RANGE)
+        .map(|range| format!(" {range}"))
+        .unwrap_or_default();
+    content
+        .requests
+        .push(format!("{} {path}{range}", parts.method));
+    let is_page = !path.starts_with("/files/");
+    if is_page && let Some(instead) = content.instead.pop_front() {
+        return Ok(match instead {
+            Instead::Status(status) => plain(status, "later"),
+            Instead::Page(html) => plain(200, html),
+        });
+    }
+    Ok(match (parts.method, path.as_str()) {
+        (Method::GET, "/Search.aspx") => plain(200, content.search(0)),
+        (Method::POST, "/Search.aspx") => match next_page(&form) {
+            Some(page) => plain(200, content.search(page)),
+            None => plain(500, "no such postback"),
+        },
+        (Method::POST, "/DownloadDialog.aspx") => plain(200, content.dialog(&form, &host)),
+        (Method::GET, "/release-info") => plain(200, content.release_info.clone()),
+        (Method::GET, path) if !is_page => {
+            let name = path.trim_start_matches("/files/");
+            match content.served.get_mut(name) {
+                Some(served) => served.send(header(header::RANGE), header(header::IF_RANGE)),
+                None => plain(404, "no such file"),
+            }
+        }
+        _ => plain(404, "no such page"),
+    })
+}
+
+fn plain(status: u16, body: impl Into<Body>) -> Response<Body> {
+    let answer = Response::builder().status(status);
+    let answer = if status == 429 {
+        answer.header(header::RETRY_AFTER, "0")
+    } else {
+        answer
+    };
+    answer.body(body.into()).unwrap()
+}
+
+/// The page that a postback asks for: its view state says which one it came from.
+fn next_page(form: &str) -> Option<usize> {
+    let mut fields = form.split('&').filter_map(|field| field.split_once('='));
+    let mut field = |name: &str| fields.find(|(own, _)| *own == name).map(|(_, value)| value);
+    let state = field("__VIEWSTATE")?
+        .strip_prefix("state%2B")?
+        .parse::<usize>()
+        .ok()?;
+    let target = field("__EVENTTARGET")?;
+    (target == "ctl00%24catalogBody%24nextPageLinkText").then_some(state + 1)
+}
+
+impl Content {
+    fn search(&self, page: usize) -> String {
+        if self.updates.is_empty() {
+            let words = "We did not find any results for your search";
+            return format!("<span id='ctl00_catalogBody_noResultText'>{words}</span>");
+        }
+        let mut html = format!(
+            "<html><script>var table = '<table id=\"x\">';</script>\
+             <form method='post' action='./Search.aspx' id='aspnetForm'>\
+             <input type='hidden' name='__EVENTTARGET' value='' />\
+             <input type='hidden' name='__VIEWSTATE' value='state+{page}' />\
+             <table id='ctl00_catalogBody_updateMatches'><tr id='headerRow'>"
+        );
+        let columns = ["title", "products", "class", "date", "version", "size"];
+        for (number, column) in (1..).zip(columns) {
+            let id = format!("ctl00_catalogBody_updateMatches_ctl02_{column}HeaderLink");
+            write!(
+                html,
+                "<td id='header_C{number}'><a id='{id}'>{column}</a></td>"
+            )
+            .unwrap();
+        }
+        html += "</tr>";
+        let rows = self.updates.iter().skip(page * PAGE).take(PAGE);
+        for (number, update) in rows.enumerate() {
+            let id = &update.id;
+            let size = update.size.map_or_else(String::new, |size| {
+                format!(
+                    "<span id='{id}_size'>1 KB</span><span id='{id}_originalSize'>{size}</span>"
+                )
+            });
+            let cells = [
+                format!("<a id='{id}_link'>\n  {}\n</a>", update.title),
+                "Windows Server 2019".to_owned(),
+                "Security Updates".to_owned(),
+                "4/14/2020".to_owned(),
+                "n/a".to_owned(),
+                size,
+            ];
+            write!(
+                html,
+                "<tr id='{id}_R{number}'><td id='{id}_C0_R{number}'></td>"
+            )
+            .unwrap();
+            for (column, cell) in (1..).zip(cells) {
+                write!(html, "<td id='{id}_C{column}_R{number}'>{cell}</td>").unwrap();
+            }
+            html += "</tr>";
+        }
+        html += "</table>";
+        if (page + 1) * PAGE < self.updates.len() {
+            html += "<a id='ctl00_catalogBody_nextPageLinkText' href=\"javascript:__doPostBack(\
+                &#39;ctl00$catalogBody$nextPageLinkText&#39;,&#39;&#39;)\">Next</a>";
+        }
+        html + "</form></html>"
+    }
+
+    fn dialog(&self, form: &str, host: &str) -> String {
+        let update = self
+            .updates
+            .iter()
+            .find(|update| form.contains(&update.id))
+            .unwrap();
+        let mut script = format!(
+            "<html><script>var downloadInformation = new Array();\n\
+             downloadInformation[0] = new Object();\n\
+             downloadInformation[0].updateID ='{}';\n\
+             downloadInformation[0].files = new Array();\n",
+            update.id
+        );
+        for (number, file) in update.files.iter().enumerate() {
+            let mut set = |field: &str, value: &str| {
+                writeln!(
+                    script,
+                    "downloadInformation[0].files[{number}].{field} = '{value}';"
+                )
+                .unwrap();
+            };
+            let host = file.host.as_deref().unwrap_or(host);
+            set("url", &format!("http://{host}/files/{}", file.name));
+            set("digest", file.sha1.as_deref().unwrap_or_default());
+            set("sha256", file.sha256.as_deref().unwrap_or_default());
+            set("fileName", &file.name);
+        }
+        script + "</script></html>"
+    }
+}
+
+impl Served {
+    fn send(&mut self, range: Option<String>, if_range: Option<String>) -> Response<Body> {
+        let fault = self.faults.pop_front();
+        if let Some(Fault::Status(status)) = fault {
+            return plain(status, "not now");
+        }
+        let same = !self.careful || if_range.is_none() || if_range == self.etag;
+        let start = range
+            .filter(|_| same)
+            .and_then(|range| {
+                range
+                    .strip_prefix("bytes=")?
+                    .strip_suffix('-')?
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or(0);
+        let total = self.bytes.len();
+        if start >= total {
+            return plain(416, "no such range");
+        }
+        let bytes = self.bytes[start..].to_vec();
+        let mut answer = Response::builder()
+            .status(if start > 0 { 206 } else { 200 })
+            .header(header::CONTENT_LENGTH, bytes.len());
+        if start > 0 {
+            let range = format!("bytes {start}-{}/{total}", total - 1);
+            answer = answer.header(header::CONTENT_RANGE, range);
+        }
+        if let Some(etag) = &self.etag {
+            answer = answer.header(header::ETAG, etag);
+        }
+        let body = match fault {
+            Some(Fault::Cut(length)) => {
+                let sent = Bytes::from(bytes[..length.min(bytes.len())].to_vec());
+                let pieces = stream::iter([Ok(sent), Err(io::Error::other("cut"))]);
+                // The bytes before the break have to leave first.
+                Body::from_stream(pieces.then(|piece| async {
+                    if piece.is_err() {
+                        tokio::time::sleep(Duration::from_millis(100)).await;
+                    }
+                    piece
+                }))
+            }
+            Some(Fault::Slow) => {
+                let pieces: Vec<Bytes> = bytes
+                    .chunks(total.div_ceil(10))
+                    .map(Bytes::copy_from_slice)
+                    .collect();
+                Body::from_stream(stream::iter(pieces).then(|piece| async {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                    Ok::<_, io::Error>(piece)
+                }))
+            }
+            _ => Body::from(bytes),
+        };
+        answer.body(body).unwrap()
+    }
+}
