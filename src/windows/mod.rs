@@ -7,6 +7,7 @@ pub mod hive;
 pub mod path;
 pub mod regfile;
 pub mod registry;
+pub mod quoting;
 pub mod release;
 pub mod security;
 pub mod shutdown;

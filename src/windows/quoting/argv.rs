@@ -1,0 +1,159 @@
+//! How a program's command line becomes its arguments, and back.
+//!
+//! Two readers exist. `CommandLineToArgvW` (and every C runtime before 2008) lets `""` inside a
+//! quoted part stand for a quote *and end* the part; the C runtime since 2008 lets it stand for a
+//! quote and go on. [`quote`] never writes two quotes in a row except for an empty argument, where
+//! both agree, so its output reads the same in either.
+
+use std::borrow::Cow;
+
+/// Which reader takes the command line apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Reader {
+    /// `CommandLineToArgvW` of shell32.
+    CommandLineToArgvW,
+    /// The C runtime since Visual C++ 2008, the universal one included.
+    CRuntime,
+}
+
+/// Takes a command line apart. The first argument, the program, has rules of its own: backslashes
+/// never escape there, and a quote only keeps spaces together.
+pub fn split(line: &str, reader: Reader) -> Vec<String> {
+    let (program, mut rest) = split_program(line, reader);
+    let mut argv = vec![program];
+    loop {
+        rest = rest.trim_start_matches(is_blank);
+        if rest.is_empty() {
+            return argv;
+        }
+        let (argument, after) = split_argument(rest, reader);
+        argv.push(argument);
+        rest = after;
+    }
+}
+
+/// Splits what follows a program's name: no special rule for the first word.
+pub fn split_arguments(text: &str, reader: Reader) -> Vec<String> {
+    let mut argv = split(&format!("program {text}"), reader);
+    argv.remove(0);
+    argv
+}
+
+fn is_blank(c: char) -> bool {
+    c == ' ' || c == '\t'
+}
+
+fn split_program(line: &str, reader: Reader) -> (String, &str) {
+    match (reader, line.strip_prefix('"')) {
+        (Reader::CommandLineToArgvW, Some(quoted)) => {
+            let (program, rest) = quoted.split_once('"').unwrap_or((quoted, ""));
+            (program.to_owned(), rest)
+        }
+        (Reader::CommandLineToArgvW, None) => {
+            let end = line.find(is_blank).unwrap_or(line.len());
+            (line[..end].to_owned(), &line[end..])
+        }
+        (Reader::CRuntime, _) => {
+            let mut quoted = false;
+            let end = line.find(|c| {
+                quoted ^= c == '"';
+                is_blank(c) && !quoted
+            });
+            let (program, rest) = line.split_at(end.unwrap_or(line.len()));
+            (program.replace('"', ""), rest)
+        }
+    }
+}
+
+/// Reads one argument; `text` starts with its first character.
+fn split_argument(text: &str, reader: Reader) -> (String, &str) {
+    let mut argument = String::new();
+    let mut quoted = false;
+    let mut backslashes = 0;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '\\' => backslashes += 1,
+            '"' => {
+                argument.extend(std::iter::repeat_n('\\', backslashes / 2));
+                if backslashes % 2 == 1 {
+                    argument.push('"');
+                } else if quoted && characters.next_if(|(_, next)| *next == '"').is_some() {
+                    argument.push('"');
+                    quoted = reader == Reader::CRuntime;
+                } else {
+                    quoted = !quoted;
+                }
+                backslashes = 0;
+            }
+            _ => {
+                argument.extend(std::iter::repeat_n('\\', backslashes));
+                backslashes = 0;
+                if is_blank(c) && !quoted {
+                    return (argument, &text[at..]);
+                }
+                argument.push(c);
+            }
+        }
+    }
+    argument.extend(std::iter::repeat_n('\\', backslashes));
+    (argument, "")
+}
+
+/// Writes an argument so that either reader returns it, with quotes only where they are needed.
+///
+/// Not for the program: a command line's first word knows no escaped quotes.
+pub fn quote(argument: &str) -> Cow<'_, str> {
+    if needs_quotes(argument) {
+        Cow::Owned(quote_always(argument))
+    } else {
+        Cow::Borrowed(argument)
+    }
+}
+
+/// Whether an argument would not come back as it is when written without quotes.
+///
+/// More white space than a reader splits at: Windows PowerShell looks for any of it.
+pub fn needs_quotes(argument: &str) -> bool {
+    argument.is_empty() || argument.contains(|c: char| c == '"' || c.is_whitespace())
+}
+
+/// Writes an argument in quotes even where it would do without.
+pub fn quote_always(argument: &str) -> String {
+    let mut quoted = String::with_capacity(argument.len() + 2);
+    quoted.push('"');
+    let mut backslashes = 0;
+    for c in argument.chars() {
+        if c == '"' {
+            // Backslashes before a quote escape each other; one more escapes the quote.
+            quoted.extend(std::iter::repeat_n('\\', backslashes + 1));
+        }
+        backslashes = if c == '\\' { backslashes + 1 } else { 0 };
+        quoted.push(c);
+    }
+    quoted.extend(std::iter::repeat_n('\\', backslashes));
+    quoted.push('"');
+    quoted
+}
+
+/// One command line of a program and its arguments.
+///
+/// The program is set in quotes where it has a space; it must not contain a quote itself.
+pub fn join<S: AsRef<str>>(argv: &[S]) -> String {
+    let mut words = argv.iter().map(AsRef::as_ref);
+    let mut line = String::new();
+    if let Some(program) = words.next() {
+        if program.is_empty() || program.contains(char::is_whitespace) {
+            line.push('"');
+            line.push_str(program);
+            line.push('"');
+        } else {
+            line.push_str(program);
+        }
+    }
+    for argument in words {
+        line.push(' ');
+        line.push_str(&quote(argument));
+    }
+    line
+}

@@ -1,0 +1,179 @@
+//! What `cmd /S /C` does to a command line before the program sees it.
+//!
+//! In order: the first and the last quote go if the text begins with a quote; `%NAME%` is replaced,
+//! inside quotes too; then `"` switches between quoted and not, and outside quotes `^` makes the
+//! next character ordinary while `& | < >` and line ends divide commands.
+//!
+//! A percent sign cannot be escaped: `%%` means one only in batch files. But outside a batch file a
+//! variable that does not exist is left as it stands, and a caret that is dropped later is part of
+//! the name when variables are looked up. So a `^` after every `%` outside quotes keeps `%PATH%`
+//! whole, as `%^PATH%`, unless someone defines a variable whose name begins with a caret. That is
+//! why [`quote`] escapes an argument's quotes too: cmd then never is inside quotes.
+//!
+//! `!` is ordinary: delayed expansion is off unless `/V:ON` or the registry asks for it.
+
+use super::{Escape, Shell, Unrepresentable, argv};
+
+/// What the daemon puts before the text, with a space.
+pub const PREFIX: &str = "cmd /S /C ";
+
+/// How many characters cmd takes in one line.
+pub const LIMIT: usize = 8191;
+
+/// Why a text is not one plain command.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotOneCommand {
+    /// An operator outside quotes divides or redirects it.
+    #[error("{0:?} outside quotes divides or redirects the command")]
+    Operator(char),
+    /// It starts with something that only cmd understands.
+    #[error("a command cannot start with {0:?}")]
+    Start(char),
+}
+
+/// The command line that cmd passes to the program, for a text after `cmd /S /C`.
+///
+/// `variable` looks up the environment, whose names cmd compares without regard to case.
+pub fn parse(
+    text: &str,
+    variable: impl Fn(&str) -> Option<String>,
+) -> Result<String, NotOneCommand> {
+    let expanded = expand(strip_quotes(text), variable);
+    unescape(expanded.trim_start_matches(is_delimiter))
+}
+
+/// The quote-stripping rule of `/S`: only a text that begins with a quote loses it, and its last.
+pub fn strip_quotes(text: &str) -> String {
+    let text = text.trim_start_matches([' ', '\t']);
+    let Some(rest) = text.strip_prefix('"') else {
+        return text.to_owned();
+    };
+    match rest.rsplit_once('"') {
+        Some((before, after)) => format!("{before}{after}"),
+        None => rest.to_owned(),
+    }
+}
+
+/// Replaces `%NAME%`, `%NAME:from=to%` and `%NAME:~start,length%` the way the command line does,
+/// where an unknown name is left alone.
+///
+/// The value is put in whole for the two longer forms: which part of it is taken matters to nobody
+/// here, only that the text is replaced at all.
+fn expand(mut text: String, variable: impl Fn(&str) -> Option<String>) -> String {
+    let mut from = 0;
+    while let Some(start) = text[from..].find('%').map(|at| from + at) {
+        from = start + 1;
+        let Some(end) = text[from..].find('%').map(|at| from + at) else {
+            break;
+        };
+        let inside = &text[from..end];
+        // A colon right before the closing sign belongs to the name.
+        let name = match inside.split_once(':') {
+            Some((name, modifier)) if !modifier.is_empty() => name,
+            _ => inside,
+        };
+        if !name.is_empty()
+            && let Some(value) = variable(name)
+        {
+            text.replace_range(start..=end, &value);
+            from = start + value.len();
+        }
+    }
+    text
+}
+
+/// Drops carets outside quotes and refuses what would not stay one command.
+fn unescape(text: &str) -> Result<String, NotOneCommand> {
+    if let Some(start) = text.chars().next().filter(|c| "(@:".contains(*c)) {
+        return Err(NotOneCommand::Start(start));
+    }
+    let mut line = String::with_capacity(text.len());
+    let mut quoted = false;
+    let mut characters = text.chars();
+    while let Some(c) = characters.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '^' if !quoted => {
+                line.extend(characters.next());
+                continue;
+            }
+            '&' | '|' | '<' | '>' if !quoted => return Err(NotOneCommand::Operator(c)),
+            '\n' => return Err(NotOneCommand::Operator(c)),
+            _ => {}
+        }
+        line.push(c);
+    }
+    Ok(line)
+}
+
+/// What cmd skips before a command's name.
+fn is_delimiter(c: char) -> bool {
+    matches!(c, ' ' | '\t' | ',' | ';' | '=')
+}
+
+/// The text after `cmd /S /C` that runs this program with these arguments.
+pub(super) fn quote(argv: &[&str], escape: Escape) -> Result<String, Unrepresentable> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(Unrepresentable::Empty);
+    };
+    if program.contains('%') {
+        // The name has to be in real quotes, and there no caret breaks a `%NAME%`.
+        return Err(Unrepresentable::Program {
+            shell: Shell::Cmd,
+            program: (*program).to_owned(),
+            character: '%',
+        });
+    }
+    let plain = is_plain_program(program);
+    let mut line = if plain {
+        (*program).to_owned()
+    } else {
+        format!("\"{program}\"")
+    };
+    for (index, argument) in arguments.iter().enumerate() {
+        line.push(' ');
+        let last = index + 1 == arguments.len();
+        if last && plain && argument.ends_with(escape.character()) {
+            // At a line's end the character would join the next line of the Dockerfile.
+            push_escaped(&mut line, &argv::quote_always(argument));
+        } else {
+            push_escaped(&mut line, &argv::quote(argument));
+        }
+        if line.ends_with('%') && !last {
+            // The space that follows must not begin a variable's name either.
+            line.push('^');
+        }
+    }
+    // With quotes of our own around everything, /S strips those and no others.
+    Ok(if plain { line } else { format!("\"{line}\"") })
+}
+
+/// Adds text so that cmd takes every character of it as an ordinary one.
+fn push_escaped(line: &mut String, text: &str) {
+    let mut after_percent = false;
+    for c in text.chars() {
+        if after_percent || "\"^&|<>()@!".contains(c) {
+            line.push('^');
+        }
+        line.push(c);
+        after_percent = c == '%';
+    }
+}
+
+/// The names that cmd reads as its own commands when they are not in quotes.
+const BUILT_IN: [&str; 45] = [
+    "assoc", "break", "call", "cd", "chdir", "cls", "color", "copy", "date", "del", "dir", "dpath",
+    "echo", "endlocal", "erase", "exit", "for", "ftype", "goto", "if", "keys", "md", "mkdir",
+    "mklink", "move", "path", "pause", "popd", "prompt", "pushd", "rd", "rem", "ren", "rename",
+    "rmdir", "set", "setlocal", "shift", "start", "time", "title", "type", "ver", "verify", "vol",
+];
+
+/// Whether a program's name needs no quotes; a built-in's name does, to mean a program.
+fn is_plain_program(program: &str) -> bool {
+    let name = program.split(['.', ':', '\\']).next().unwrap_or_default();
+    program.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && program
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '\\' | '-' | '_'))
+        && !BUILT_IN.contains(&name.to_ascii_lowercase().as_str())
+}

@@ -1,0 +1,165 @@
+//! What Windows PowerShell 5.1 does to the text after `powershell -Command`.
+//!
+//! Three readers in a row. `powershell.exe` takes its command line apart like any program, which
+//! eats plain double quotes, and joins the words with single spaces to a script; `\"` survives.
+//! The script has PowerShell's own grammar, in which a string in single quotes is literal, and the
+//! typographic quotes ‘ ’ ‚ ‛ are single quotes too. To start a program PowerShell then builds a
+//! command line again: it puts quotes around a word with white space, but escapes nothing in it,
+//! drops empty words, takes a word `--%` for itself, and lets a backslash at the end of a word
+//! escape its own closing quote. So [`quote`] hands it words that are already quoted for the
+//! program. PowerShell 7.3 and newer quote correctly by themselves and would do it twice: there
+//! the exec form is the way.
+
+use super::argv::{self, Reader};
+
+/// The least that stands before the text; base images add preference variables.
+pub const PREFIX: &str = "powershell -Command ";
+
+/// The script that PowerShell runs for a text after `powershell -Command`.
+pub fn script(text: &str) -> String {
+    argv::split_arguments(text, Reader::CRuntime).join(" ")
+}
+
+/// Whether PowerShell takes this character for a single quote.
+pub fn is_single_quote(c: char) -> bool {
+    matches!(c, '\'' | '‘' | '’' | '‚' | '‛')
+}
+
+/// Whether PowerShell takes this character for a double quote.
+pub fn is_double_quote(c: char) -> bool {
+    matches!(c, '"' | '“' | '”' | '„')
+}
+
+/// A string in single quotes, in which nothing but a quote needs a second one.
+pub fn literal(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('\'');
+    for c in text.chars() {
+        quoted.push(c);
+        if is_single_quote(c) {
+            quoted.push(c);
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
+/// The text after `powershell -Command` that runs this program with these arguments.
+pub(super) fn quote(argv: &[&str]) -> String {
+    let words: Vec<String> = argv
+        .iter()
+        .enumerate()
+        .map(|(index, word)| {
+            let native = index > 0 && (argv::needs_quotes(word) || *word == "--%");
+            if native {
+                literal(&argv::quote_always(word))
+            } else {
+                literal(word)
+            }
+        })
+        .collect();
+    // As one argument, so that no space in it is lost.
+    argv::quote_always(&format!("& {}", words.join(" ")))
+}
+
+/// The command line that Windows PowerShell builds for a program from the words of its script.
+pub fn native_command_line<S: AsRef<str>>(words: &[S]) -> String {
+    let mut words = words.iter().map(AsRef::as_ref);
+    let mut line = words
+        .next()
+        .map(|program| argv::join(&[program]))
+        .unwrap_or_default();
+    for word in words.filter(|word| *word != "--%") {
+        line.push(' ');
+        if has_unquoted_space(word) {
+            line.push('"');
+            line.push_str(word);
+            line.push('"');
+        } else {
+            line.push_str(word);
+        }
+    }
+    line
+}
+
+/// PowerShell's own test for white space outside quotes, by which it decides to add quotes.
+fn has_unquoted_space(word: &str) -> bool {
+    let mut quoted = false;
+    let mut after_backslash = false;
+    for c in word.chars() {
+        if c == '"' && !after_backslash {
+            quoted = !quoted;
+        } else if c.is_whitespace() && !quoted {
+            return true;
+        }
+        after_backslash = c == '\\';
+    }
+    false
+}
+
+/// The words of a script that is one plain command: a name or `&` and a string, then bare words
+/// and strings without variables. `None` where PowerShell would do more than start a program.
+pub fn simple_command(script: &str) -> Option<Vec<String>> {
+    let script = script.trim();
+    let called = script.strip_prefix('&').map(str::trim_start);
+    let mut rest = called.unwrap_or(script);
+    // Without `&` a string at the start is a value to print, not a command.
+    if called.is_none() && rest.starts_with(|c| is_single_quote(c) || is_double_quote(c)) {
+        return None;
+    }
+    let mut words = Vec::new();
+    while !rest.is_empty() {
+        let (word, after) = read_word(rest)?;
+        words.push(word);
+        rest = after.trim_start();
+    }
+    (!words.is_empty()).then_some(words)
+}
+
+fn read_word(text: &str) -> Option<(String, &str)> {
+    let first = text.chars().next()?;
+    let (word, rest) = if is_single_quote(first) {
+        read_string(&text[first.len_utf8()..], is_single_quote, |_| false)?
+    } else if is_double_quote(first) {
+        read_string(&text[first.len_utf8()..], is_double_quote, |c| {
+            matches!(c, '$' | '`')
+        })?
+    } else {
+        let end = text.find(char::is_whitespace).unwrap_or(text.len());
+        let (bare, rest) = text.split_at(end);
+        if !bare.chars().all(is_bare) || bare.starts_with(['@', '#']) || bare == "--%" {
+            return None;
+        }
+        (bare.to_owned(), rest)
+    };
+    (rest.is_empty() || rest.starts_with(char::is_whitespace)).then_some((word, rest))
+}
+
+/// Reads a string up to its closing quote; two quotes in a row are one in the string.
+fn read_string(
+    text: &str,
+    is_quote: fn(char) -> bool,
+    is_special: fn(char) -> bool,
+) -> Option<(String, &str)> {
+    let mut value = String::new();
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        if is_special(c) {
+            return None;
+        }
+        if is_quote(c) {
+            match characters.next_if(|(_, next)| is_quote(*next)) {
+                Some((_, second)) => value.push(second),
+                None => return Some((value, &text[at + c.len_utf8()..])),
+            }
+        } else {
+            value.push(c);
+        }
+    }
+    None
+}
+
+/// A character that stands for itself in a word without quotes.
+fn is_bare(c: char) -> bool {
+    !is_single_quote(c) && !is_double_quote(c) && !"$`(){};|&<>,@#".contains(c) && !c.is_control()
+}
