@@ -10,6 +10,9 @@
 //! whole, as `%^PATH%`, unless someone defines a variable whose name begins with a caret. That is
 //! why [`quote`] escapes an argument's quotes too: cmd then never is inside quotes.
 //!
+//! Wine's cmd (8.0) drops carets before it looks for variables, so there `%^PATH%` is replaced; the
+//! tests that run it leave percent signs out of the arguments.
+//!
 //! `!` is ordinary: delayed expansion is off unless `/V:ON` or the registry asks for it.
 
 use super::{Escape, Shell, Unrepresentable, argv};

@@ -174,7 +174,9 @@ fn check_words(shell: Shell, argv: &[&str]) -> Result<(), Unrepresentable> {
     }
     let forbidden: &[char] = match shell {
         Shell::Exec => &['\0'],
-        Shell::Cmd | Shell::PowerShell => &['\0', '\n', '\r'],
+        // cmd takes Ctrl-Z for the end of a line.
+        Shell::Cmd => &['\0', '\n', '\r', '\u{1a}'],
+        Shell::PowerShell => &['\0', '\n', '\r'],
     };
     for (index, argument) in argv.iter().enumerate() {
         if let Some(character) = argument.chars().find(|c| forbidden.contains(c)) {

@@ -21,7 +21,7 @@ fn argument() -> impl Strategy<Value = String> {
             "`n", "--%", "--", "#", "@", "(", ")", "{", "}", ";", ",", "=", "[", "]", "ü", "漢", "😀",
             "\u{a0}", "\u{2028}", "a", "b ", "C:\\dir\\", "/f", "%=", ":", "~",
         ]).prop_map(str::to_owned),
-        1 => "[^\\x00\\r\\n]{0,4}",
+        1 => "[^\\x00\\r\\n\\x1a]{0,4}",
     ];
     prop::collection::vec(piece, 0..6).prop_map(|pieces| pieces.concat())
 }

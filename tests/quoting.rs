@@ -1,0 +1,288 @@
+//! The quoting module against real readers of command lines: those of wine, which start a program
+//! that prints its arguments.
+//!
+//! Needs wine and the mingw compiler; without them the tests say so and pass, unless
+//! `WINCIMG_REQUIRE_ALL=1`.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use wincimg::windows::quoting::argv::{self, Reader};
+use wincimg::windows::quoting::{Escape, Shell, cmd, command_text, powershell};
+
+const WINE: &str = "/usr/lib/wine/wine64";
+const COMPILER: &str = "x86_64-w64-mingw32-gcc";
+
+/// What one started program saw.
+#[derive(Debug, Default, PartialEq)]
+struct Seen {
+    runtime: Option<Vec<String>>,
+    shell32: Option<Vec<String>>,
+}
+
+/// The program that prints its arguments, and wine to run it.
+struct Wine {
+    /// Its path as Windows programs see it, once with a space in it and once without.
+    spaced: String,
+    plain: String,
+    executable: PathBuf,
+    prefix: PathBuf,
+}
+
+static PREPARED: LazyLock<Result<Wine, String>> = LazyLock::new(Wine::prepare);
+
+impl Wine {
+    fn prepare() -> Result<Self, String> {
+        if !Path::new(WINE).exists() {
+            return Err(format!("{WINE} is not here"));
+        }
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("quoting");
+        let spaced = folder.join("a space");
+        std::fs::create_dir_all(&spaced).unwrap();
+        let executable = folder.join("argv.exe");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/argv.c");
+        let compiled = Command::new(COMPILER)
+            .args(["-municode", "-O1", "-s", "-Wall", "-Werror", source])
+            .args(["-lshell32", "-o"])
+            .arg(&executable)
+            .status()
+            .map_err(|error| format!("{COMPILER}: {error}"))?;
+        assert!(compiled.success(), "{source} does not compile");
+        let copy = spaced.join("argv.exe");
+        std::fs::copy(&executable, &copy).unwrap();
+        let prefix = folder.join("prefix");
+        let wine = Self {
+            spaced: windows_path(&copy),
+            plain: windows_path(&executable),
+            executable,
+            prefix,
+        };
+        // The first run makes the prefix; the tests then may start side by side.
+        wine.run(&[]);
+        Ok(wine)
+    }
+
+    /// `None`, and a word on standard error, where the components are missing.
+    fn find() -> Option<&'static Self> {
+        match PREPARED.as_ref() {
+            Ok(wine) => Some(wine),
+            Err(missing) => {
+                let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|v| v == "1");
+                assert!(!required, "{missing}");
+                eprintln!("skipped: {missing}");
+                None
+            }
+        }
+    }
+
+    /// Starts every command line, one after the other, in one wine process.
+    fn run(&self, lines: &[String]) -> Vec<Seen> {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), lines.join("\0")).unwrap();
+        let output = Command::new(WINE)
+            .arg(&self.executable)
+            .arg("--run")
+            .arg(windows_path(file.path()))
+            .env("WINEPREFIX", &self.prefix)
+            .env("WINEDEBUG", "-all")
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            .env_remove("DISPLAY")
+            .stderr(Stdio::null())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{:?}", output.status);
+        let seen = read_output(&String::from_utf8_lossy(&output.stdout));
+        assert_eq!(seen.len(), lines.len());
+        seen
+    }
+}
+
+fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.to_str().unwrap().replace('/', "\\"))
+}
+
+fn read_output(text: &str) -> Vec<Seen> {
+    let mut seen = Vec::new();
+    for line in text.lines() {
+        let mut fields = line.split('/');
+        match fields.next() {
+            Some("line") => seen.push(Seen::default()),
+            Some("runtime") => seen.last_mut().unwrap().runtime = Some(arguments(fields)),
+            Some("shell32") => seen.last_mut().unwrap().shell32 = Some(arguments(fields)),
+            // What cmd says about a line that it cannot run; the missing list tells the test.
+            _ => {}
+        }
+    }
+    seen
+}
+
+fn arguments<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<String> {
+    fields
+        .map(|digits| {
+            let bytes = hex::decode(digits).unwrap();
+            let units: Vec<u16> = bytes
+                .chunks_exact(2)
+                .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+                .collect();
+            String::from_utf16(&units).unwrap()
+        })
+        .collect()
+}
+
+/// The same values in every run.
+fn sample<T>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
+    let mut runner = TestRunner::deterministic();
+    (0..count)
+        .map(|_| strategy.new_tree(&mut runner).unwrap().current())
+        .collect()
+}
+
+/// Arguments made of what trips readers up.
+fn argument(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
+    prop::collection::vec(prop::sample::select(pieces), 0..7).prop_map(|pieces| pieces.concat())
+}
+
+const PIECES: &[&str] = &[
+    "\"",
+    "\\",
+    "\\\"",
+    " ",
+    "\t",
+    "^",
+    "&",
+    "|",
+    "<",
+    ">",
+    "!x!",
+    "'",
+    "’",
+    "$x",
+    "`",
+    "--%",
+    "@",
+    "(",
+    ")",
+    ";",
+    ",",
+    "=",
+    "[",
+    "ü",
+    "漢",
+    "😀",
+    "a",
+    "b ",
+    "C:\\dir\\",
+    "/f",
+    "#",
+    "~",
+];
+
+/// What a shell's line cannot have in it, or what wine's cmd reads in another order (see `cmd`).
+const PIECES_OF_DIRECT_LINES: &[&str] = &["\"", "\\", " ", "%PATH%", "%", "\n", "a", "\"\"", "^"];
+
+#[test]
+fn any_line_is_taken_apart_as_wine_does_it() {
+    let Some(wine) = Wine::find() else { return };
+    let tails = sample(argument(&["\"", "\"", "\\", "\\", " ", "\t", "a"]), 120);
+    let lines: Vec<String> = tails
+        .iter()
+        .map(|tail| format!("\"{}\" {tail}", wine.spaced))
+        .collect();
+    for (line, seen) in lines.iter().zip(wine.run(&lines)) {
+        let split = |reader| Some(argv::split(line, reader));
+        assert_eq!(seen.runtime, split(Reader::CRuntime), "{line}");
+        assert_eq!(seen.shell32, split(Reader::CommandLineToArgvW), "{line}");
+    }
+}
+
+#[test]
+fn a_joined_line_arrives_as_the_list_that_went_in() {
+    let Some(wine) = Wine::find() else { return };
+    let any = prop_oneof![argument(PIECES), argument(PIECES_OF_DIRECT_LINES)];
+    let lists: Vec<Vec<String>> = sample(prop::collection::vec(any, 0..5), 60)
+        .into_iter()
+        .map(|list| std::iter::once(wine.spaced.clone()).chain(list).collect())
+        .collect();
+    let lines: Vec<String> = lists.iter().map(|list| argv::join(list)).collect();
+    assert_arrived(&lists, wine.run(&lines));
+}
+
+#[test]
+fn a_text_for_cmd_arrives_through_cmd() {
+    let Some(wine) = Wine::find() else { return };
+    let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 80)
+        .into_iter()
+        .enumerate()
+        .map(|(index, list)| {
+            let program = [&wine.spaced, &wine.plain][index % 2];
+            std::iter::once(program.clone()).chain(list).collect()
+        })
+        .collect();
+    let lines: Vec<String> = lists
+        .iter()
+        .map(|list| command_text(Shell::Cmd, Escape::Backslash, list).unwrap())
+        .map(|text| format!("{}{text}", cmd::PREFIX))
+        .collect();
+    assert_arrived(&lists, wine.run(&lines));
+}
+
+#[test]
+fn what_powershell_would_start_arrives() {
+    let Some(wine) = Wine::find() else { return };
+    let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 40)
+        .into_iter()
+        .map(|list| std::iter::once(wine.spaced.clone()).chain(list).collect())
+        .collect();
+    let lines: Vec<String> = lists
+        .iter()
+        .map(|list| {
+            let text = command_text(Shell::PowerShell, Escape::Backslash, list).unwrap();
+            let words = powershell::simple_command(&powershell::script(&text)).unwrap();
+            powershell::native_command_line(&words)
+        })
+        .collect();
+    assert_arrived(&lists, wine.run(&lines));
+}
+
+#[test]
+fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
+    let Some(wine) = Wine::find() else { return };
+    let text = format!(r#"{} %NO_SUCH% "%OS%" 100%"#, wine.plain);
+    let seen = wine.run(&[format!("{}{text}", cmd::PREFIX)]);
+    let line = cmd::parse(&text, |name| {
+        (name == "OS").then(|| "Windows_NT".to_owned())
+    })
+    .unwrap();
+    assert_eq!(
+        seen[0].runtime,
+        Some(argv::split(&line, Reader::CRuntime)),
+        "{line}"
+    );
+}
+
+#[test]
+fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
+    let Some(wine) = Wine::find() else { return };
+    let text = format!("\"{}\" \"b c\"", wine.spaced);
+    let seen = wine.run(&[
+        format!("{}{text}", cmd::PREFIX),
+        format!("{}\"{text}\"", cmd::PREFIX),
+    ]);
+    assert_eq!(seen[0], Seen::default());
+    assert_eq!(
+        seen[1].runtime,
+        Some(vec![wine.spaced.clone(), "b c".to_owned()])
+    );
+}
+
+fn assert_arrived(lists: &[Vec<String>], seen: Vec<Seen>) {
+    for (list, seen) in lists.iter().zip(seen) {
+        assert_eq!(seen.runtime.as_ref(), Some(list));
+        assert_eq!(seen.shell32.as_ref(), Some(list));
+    }
+}
