@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod cli;
 pub mod cluster;
 pub mod demo;
+pub mod dockerfile;
 pub mod engine;
 pub mod layer;
 pub mod oci;

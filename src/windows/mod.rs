@@ -5,9 +5,9 @@
 pub mod compat;
 pub mod hive;
 pub mod path;
+pub mod quoting;
 pub mod regfile;
 pub mod registry;
-pub mod quoting;
 pub mod release;
 pub mod security;
 pub mod shutdown;

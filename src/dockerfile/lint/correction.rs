@@ -1,0 +1,85 @@
+//! Corrections: lines to put in place of others, with nothing left to find in them.
+
+use super::Finding;
+
+/// Lines to put in place of others; they count from 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Correction {
+    pub(super) first_line: usize,
+    pub(super) last_line: usize,
+    pub(super) text: String,
+}
+
+/// How often a file is looked through again; far more than any file that people wrote needs.
+const ROUNDS: usize = 200;
+
+/// Where several things are wrong with the same lines, lets each finding's correction repair all of
+/// them: whoever copies one should not get the next complaint for it.
+pub(super) fn complete(
+    source: &str,
+    findings: &mut [Finding],
+    find: impl Fn(&str) -> Vec<Finding>,
+) {
+    let mut rounds = ROUNDS;
+    for index in 0..findings.len() {
+        if shares_lines(findings, index) {
+            findings[index].fix = repeated(source, &findings[index], &find, &mut rounds);
+        }
+    }
+}
+
+/// Whether another finding would correct some of the same lines.
+fn shares_lines(findings: &[Finding], index: usize) -> bool {
+    let own = &findings[index];
+    own.fix.is_some()
+        && findings.iter().enumerate().any(|(other_index, other)| {
+            other_index != index
+                && other.fix.is_some()
+                && other.line <= own.last_line
+                && own.line <= other.last_line
+        })
+}
+
+/// Corrects what is still found within a correction until nothing is.
+fn repeated(
+    source: &str,
+    finding: &Finding,
+    find: &impl Fn(&str) -> Vec<Finding>,
+    rounds: &mut usize,
+) -> Option<String> {
+    let mut fix = finding.fix.clone()?;
+    let lines: Vec<&str> = source.split('\n').collect();
+    let before = lines[..finding.line - 1].join("\n");
+    let after = lines
+        .get(finding.last_line..)
+        .unwrap_or_default()
+        .join("\n");
+    while *rounds > 0 {
+        *rounds -= 1;
+        let text = if finding.line == 1 {
+            format!("{fix}\n{after}")
+        } else {
+            format!("{before}\n{fix}\n{after}")
+        };
+        let last = finding.line + fix.matches('\n').count();
+        let left = find(&text).into_iter().find(|other| {
+            other.fix.is_some() && other.line >= finding.line && other.last_line <= last
+        });
+        let Some(Finding {
+            line,
+            last_line,
+            fix: Some(next),
+            ..
+        }) = left
+        else {
+            break;
+        };
+        let mut own: Vec<&str> = fix.split('\n').collect();
+        own.splice(
+            line - finding.line..=last_line - finding.line,
+            [next.as_str()],
+        );
+        fix = own.join("\n");
+    }
+    Some(fix)
+}

@@ -1,0 +1,89 @@
+//! `CMD` and `ENTRYPOINT` in shell form: a shell starts first and the program is its child.
+
+use super::reader::Instruction;
+use super::stage::{BaseShell, Step};
+use super::{Findings, Rule, Severity};
+use crate::windows::quoting::argv::{self, Reader};
+use crate::windows::quoting::{cmd, exec_form, powershell};
+
+pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+    let instruction = step.instruction;
+    let text = instruction.text();
+    let is_start = matches!(instruction.keyword.as_str(), "CMD" | "ENTRYPOINT");
+    if !is_start || text.is_empty() || instruction.exec_form().is_some() {
+        return;
+    }
+    if text.starts_with('[') {
+        check_broken_json(instruction, findings);
+        return;
+    }
+    let message = "in shell form a shell starts first and stands between Windows and the program, \
+        which then may not hear of the shutdown; start the program itself, in exec form";
+    report(
+        instruction,
+        Severity::Warning,
+        message,
+        program(step),
+        findings,
+    );
+}
+
+/// The commonest reason why an array is not JSON: backslashes that are not doubled.
+fn check_broken_json(instruction: &Instruction, findings: &mut Findings<'_>) {
+    let doubled = instruction.text().replace('\\', "\\\\");
+    let argv = serde_json::from_str::<Vec<String>>(&doubled).ok();
+    let message = if argv.is_some() {
+        "this is no JSON, so the daemon takes it for shell form: double every backslash"
+    } else {
+        "this is no JSON array of strings, so the daemon takes it for shell form"
+    };
+    report(instruction, Severity::Error, message, argv, findings);
+}
+
+fn report(
+    instruction: &Instruction,
+    severity: Severity,
+    message: &str,
+    argv: Option<Vec<String>>,
+    findings: &mut Findings<'_>,
+) {
+    let rule = Rule::ShellFormEntrypoint;
+    match argv {
+        Some(argv) => {
+            let correction = findings.file.rewritten(instruction, &exec_form(&argv));
+            findings.correct(rule, severity, message, correction);
+        }
+        None => findings.only(rule, severity, instruction.lines().0, message),
+    }
+}
+
+/// The program and its arguments, where the shell does nothing but start it.
+fn program(step: &Step<'_>) -> Option<Vec<String>> {
+    let text = step.instruction.text();
+    let argv = match step.shell {
+        BaseShell::Cmd => {
+            // A variable is the shell's to fill in, so any at all needs the shell.
+            if text.contains('%') {
+                return None;
+            }
+            argv::split(&cmd::parse(text, |_| None).ok()?, Reader::CRuntime)
+        }
+        BaseShell::PowerShell => {
+            let words = powershell::simple_command(&powershell::script(text))?;
+            argv::split(&powershell::native_command_line(&words), Reader::CRuntime)
+        }
+        BaseShell::Other => return None,
+    };
+    let name = argv.first()?.to_ascii_lowercase();
+    let is_program = match step.shell {
+        // Without `.exe` it may as well be a cmdlet, an alias or a function.
+        BaseShell::PowerShell => name.ends_with(".exe"),
+        _ => {
+            let script = [".cmd", ".bat", ".ps1", ".vbs"]
+                .iter()
+                .any(|end| name.ends_with(end));
+            !cmd::is_built_in(&name) && !script && !name.is_empty()
+        }
+    };
+    is_program.then_some(argv)
+}

@@ -1,0 +1,47 @@
+//! IIS settings that name a file extension without its dot, and so match nothing.
+
+use super::reader::Edit;
+use super::stage::Step;
+use super::{Findings, Rule, Severity};
+
+const ATTRIBUTE: &str = "fileextension";
+
+pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+    if !matches!(
+        step.instruction.keyword.as_str(),
+        "RUN" | "CMD" | "ENTRYPOINT"
+    ) {
+        return;
+    }
+    let text = step.instruction.text();
+    // ASCII letters keep their length, so that positions stay what they are.
+    let lower = text.to_ascii_lowercase();
+    for (found, _) in lower.match_indices(ATTRIBUTE) {
+        let after = &text[found + ATTRIBUTE.len()..];
+        let Some(value) = value_start(after) else {
+            continue;
+        };
+        let extension: String = after[value..]
+            .chars()
+            .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '-'))
+            .collect();
+        if extension.is_empty() {
+            continue;
+        }
+        let at = step.instruction.start() + found + ATTRIBUTE.len() + value;
+        findings.edit(
+            Rule::FileExtensionDot,
+            Severity::Error,
+            step.instruction,
+            format!("IIS takes the extension with its dot: \".{extension}\", not \"{extension}\""),
+            &[Edit::new(at..at + extension.len(), format!(".{extension}"))],
+        );
+    }
+}
+
+/// Where the value begins after `fileExtension`: past `=` and any quotes, escaped or not.
+fn value_start(after: &str) -> Option<usize> {
+    let value = after.trim_start().strip_prefix('=')?;
+    let value = value.trim_start_matches([' ', '\t', '\'', '"', '\\', '^']);
+    Some(after.len() - value.len())
+}

@@ -1,0 +1,293 @@
+//! The commands and words of an instruction, loosely: enough to find `reg add` and its arguments
+//! wherever they stand, in a JSON array, behind a shell, or in a script that another shell is given.
+//!
+//! This is for finding, not for running: quotes of any kind only keep words together.
+
+use std::ops::Range;
+
+use super::reader::{Edit, Instruction};
+use super::stage::{BaseShell, Step};
+
+/// A word, and where it is in the instruction's joined text, quotes and all.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Word {
+    pub(super) value: String,
+    pub(super) range: Range<usize>,
+}
+
+impl Word {
+    pub(super) fn is(&self, name: &str) -> bool {
+        self.value.eq_ignore_ascii_case(name)
+    }
+}
+
+/// A program or cmdlet and its arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) words: Vec<Word>,
+    /// Whether the words are elements of a JSON array.
+    is_json: bool,
+    /// Whether a quote is still open where the text ends, so that nothing can follow.
+    is_open: bool,
+}
+
+impl Command {
+    /// The program's name without folder and `.exe`, in small letters.
+    pub(super) fn program(&self) -> String {
+        let path = self.words.first().map_or("", |word| word.value.as_str());
+        let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
+        let file = file.to_ascii_lowercase();
+        file.strip_suffix(".exe").unwrap_or(&file).to_owned()
+    }
+
+    /// The change that adds words after one of these, unless a quote would take them in.
+    pub(super) fn add_after(&self, word: &Word, more: &[&str]) -> Option<Edit> {
+        let text: String = more
+            .iter()
+            .map(|word| {
+                if self.is_json {
+                    format!(", \"{word}\"")
+                } else {
+                    format!(" {word}")
+                }
+            })
+            .collect();
+        (!self.is_open).then(|| Edit::after(word.range.end, text))
+    }
+}
+
+/// Which signs divide commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grammar {
+    Cmd,
+    PowerShell,
+}
+
+/// Every command of a `RUN`, `CMD` or `ENTRYPOINT`, those inside scripts too.
+pub(super) fn commands(step: &Step<'_>) -> Vec<Command> {
+    let instruction = step.instruction;
+    let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
+    if !is_command || instruction.has_here_document {
+        return Vec::new();
+    }
+    let mut found = Vec::new();
+    if let Some(elements) = instruction.exec_form() {
+        let words = json_words(instruction, elements);
+        add(
+            instruction,
+            Command {
+                words,
+                is_json: true,
+                is_open: false,
+            },
+            &mut found,
+        );
+    } else {
+        let start = instruction.start();
+        let grammar = match step.shell {
+            BaseShell::PowerShell => Grammar::PowerShell,
+            BaseShell::Cmd | BaseShell::Other => Grammar::Cmd,
+        };
+        let range = start..start + instruction.text().len();
+        read_script(
+            instruction,
+            without_wrapper(instruction, range),
+            grammar,
+            &mut found,
+        );
+    }
+    found
+}
+
+/// Adds a command and, if it is a shell that is given a script, the script's commands.
+fn add(instruction: &Instruction, command: Command, found: &mut Vec<Command>) {
+    let grammar = match command.program().as_str() {
+        "cmd" => Some(Grammar::Cmd),
+        "powershell" | "pwsh" => Some(Grammar::PowerShell),
+        _ => None,
+    };
+    // The script is the first argument that is no option; its own words follow if it has no quotes.
+    let script = command
+        .words
+        .iter()
+        .skip(1)
+        .find(|word| !word.value.starts_with(['-', '/']));
+    if let (Some(grammar), Some(script), Some(last)) = (grammar, script, command.words.last()) {
+        let range = script.range.start..last.range.end;
+        let whole = if script.range == range {
+            inside_quotes(instruction, range)
+        } else {
+            range
+        };
+        // A script of one word is no more than the shell's own argument again.
+        if whole.len() < last.range.end - command.words[0].range.start {
+            read_script(instruction, whole, grammar, found);
+        }
+    }
+    found.push(command);
+}
+
+/// A text without the quotes around the whole of it, if they are there.
+fn without_wrapper(instruction: &Instruction, range: Range<usize>) -> Range<usize> {
+    let text = instruction.part(range.clone());
+    let wrapped = text.len() > 1
+        && text.starts_with('"')
+        && text.ends_with('"')
+        && !text[1..text.len() - 1].starts_with('"')
+        && text[1..].contains(' ')
+        && text[1..text.len() - 1]
+            .match_indices('"')
+            .all(|(at, _)| text[..=at].ends_with('\\'));
+    if wrapped {
+        range.start + 1..range.end - 1
+    } else {
+        range
+    }
+}
+
+fn inside_quotes(instruction: &Instruction, range: Range<usize>) -> Range<usize> {
+    let text = instruction.part(range.clone());
+    let is_quote = |c: char| matches!(c, '"' | '\'');
+    let opening = text.len() - text.trim_start_matches(is_quote).len();
+    let closing = text.len() - text.trim_end_matches(is_quote).len();
+    if opening + closing < text.len() {
+        range.start + opening..range.end - closing
+    } else {
+        range
+    }
+}
+
+/// The strings of a JSON array, each with its place.
+fn json_words(instruction: &Instruction, elements: Vec<String>) -> Vec<Word> {
+    let text = instruction.text();
+    let start = instruction.start();
+    let mut from = 0;
+    let mut words = Vec::new();
+    for value in elements {
+        let Some(open) = text[from..].find('"').map(|at| from + at) else {
+            break;
+        };
+        let mut escaped = false;
+        let end = text[open + 1..].find(|c| {
+            let closes = c == '"' && !escaped;
+            escaped = c == '\\' && !escaped;
+            closes
+        });
+        let Some(close) = end.map(|at| open + 1 + at) else {
+            break;
+        };
+        words.push(Word {
+            value,
+            range: start + open..start + close + 1,
+        });
+        from = close + 1;
+    }
+    words
+}
+
+/// Reads words up to the end of a script, and ends a command at each operator outside quotes.
+fn read_script(
+    instruction: &Instruction,
+    range: Range<usize>,
+    grammar: Grammar,
+    found: &mut Vec<Command>,
+) {
+    let text = instruction.part(range.clone());
+    let mut reader = ScriptReader {
+        grammar,
+        words: Vec::new(),
+        word: None,
+        quote: None,
+    };
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        let position = range.start + at;
+        let next = characters.peek().map(|(_, next)| *next);
+        match c {
+            '\\' if next == Some('"') => {}
+            '^' if grammar == Grammar::Cmd && reader.quote.is_none() => {}
+            '"' | '\'' if reader.is_quote(c) => reader.toggle(c, position),
+            _ if reader.quote.is_some() => reader.push(c, position),
+            _ if c.is_whitespace() => reader.end_word(),
+            _ if reader.is_operator(c) => {
+                // The number of a stream that is redirected is no argument.
+                if c == '>'
+                    && reader
+                        .word
+                        .as_ref()
+                        .is_some_and(|word| word.value.len() == 1)
+                {
+                    reader.word = None;
+                }
+                reader.end_command(instruction, found);
+            }
+            _ => reader.push(c, position),
+        }
+    }
+    reader.end_command(instruction, found);
+}
+
+struct ScriptReader {
+    grammar: Grammar,
+    words: Vec<Word>,
+    word: Option<Word>,
+    quote: Option<char>,
+}
+
+impl ScriptReader {
+    fn is_quote(&self, c: char) -> bool {
+        match self.quote {
+            Some(open) => open == c,
+            None => c == '"' || self.grammar == Grammar::PowerShell,
+        }
+    }
+
+    fn is_operator(&self, c: char) -> bool {
+        match self.grammar {
+            Grammar::Cmd => "&|<>()".contains(c),
+            Grammar::PowerShell => ";|&<>(){}".contains(c),
+        }
+    }
+
+    fn toggle(&mut self, quote: char, position: usize) {
+        self.quote = match self.quote {
+            Some(_) => None,
+            None => Some(quote),
+        };
+        // A word may be nothing but quotes.
+        self.word_at(position).range.end = position + 1;
+    }
+
+    fn push(&mut self, c: char, position: usize) {
+        let word = self.word_at(position);
+        // In a script within JSON or quotes backslashes come in pairs.
+        if !(c == '\\' && word.value.ends_with('\\')) {
+            word.value.push(c);
+        }
+        word.range.end = position + c.len_utf8();
+    }
+
+    fn word_at(&mut self, position: usize) -> &mut Word {
+        self.word.get_or_insert_with(|| Word {
+            value: String::new(),
+            range: position..position,
+        })
+    }
+
+    fn end_word(&mut self) {
+        self.words.extend(self.word.take());
+    }
+
+    fn end_command(&mut self, instruction: &Instruction, found: &mut Vec<Command>) {
+        self.end_word();
+        let words = std::mem::take(&mut self.words);
+        if !words.is_empty() {
+            let command = Command {
+                words,
+                is_json: false,
+                is_open: self.quote.is_some(),
+            };
+            add(instruction, command, found);
+        }
+    }
+}

@@ -1,0 +1,3 @@
+//! Dockerfiles for Windows images: what is wrong with one that somebody wrote.
+
+pub mod lint;
