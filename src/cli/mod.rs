@@ -12,6 +12,7 @@ mod failure;
 mod hosts;
 mod hotfix;
 mod images;
+mod lint;
 mod mirror;
 mod output;
 mod progress;
@@ -66,6 +67,7 @@ enum Command {
     Doctor(doctor::Doctor),
     Hotfix(hotfix::Hotfix),
     Images(images::Images),
+    Lint(lint::Lint),
     Mirror(mirror::Mirror),
 }
 
@@ -80,6 +82,7 @@ impl Command {
             Self::Doctor(command) => command.run(),
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),
+            Self::Lint(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
         }
     }

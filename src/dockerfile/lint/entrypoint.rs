@@ -74,16 +74,16 @@ fn program(step: &Step<'_>) -> Option<Vec<String>> {
         }
         BaseShell::Other => return None,
     };
-    let name = argv.first()?.to_ascii_lowercase();
-    let is_program = match step.shell {
+    let name = argv.first()?;
+    let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
+    let extension = file
+        .rsplit_once('.')
+        .map(|(_, end)| end.to_ascii_lowercase());
+    let is_program = match (step.shell, extension.as_deref()) {
+        (_, Some("exe")) => !cmd::is_built_in(name),
         // Without `.exe` it may as well be a cmdlet, an alias or a function.
-        BaseShell::PowerShell => name.ends_with(".exe"),
-        _ => {
-            let script = [".cmd", ".bat", ".ps1", ".vbs"]
-                .iter()
-                .any(|end| name.ends_with(end));
-            !cmd::is_built_in(&name) && !script && !name.is_empty()
-        }
+        (BaseShell::PowerShell, _) | (_, Some("cmd" | "bat" | "ps1" | "vbs")) => false,
+        _ => !file.is_empty() && !cmd::is_built_in(name),
     };
     is_program.then_some(argv)
 }

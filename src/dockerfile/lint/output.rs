@@ -10,20 +10,24 @@ use super::{Finding, Rule, Severity};
 /// A file's name as the user gave it, and what was found in it.
 pub type Linted = (String, Vec<Finding>);
 
-/// Writes `file:line: severity: why [rule]`, and under it the corrected lines.
+/// Writes `file:line: severity[rule]: why`, and under it the corrected lines.
 pub fn write_text(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
     for (file, findings) in files {
         for finding in findings {
             writeln!(
                 out,
-                "{file}:{}: {}: {} [{}]",
+                "{file}:{}: {}[{}]: {}",
                 finding.line,
                 finding.severity.name(),
+                finding.rule.name(),
                 finding.message,
-                finding.rule.name()
             )?;
-            for line in finding.fix.iter().flat_map(|fix| fix.lines()) {
-                writeln!(out, "    {line}")?;
+            let lines = finding.fix.iter().flat_map(|fix| fix.lines());
+            for (label, line) in std::iter::once("fix:")
+                .chain(std::iter::repeat(""))
+                .zip(lines)
+            {
+                writeln!(out, "  {label:4} {line}")?;
             }
         }
     }

@@ -383,7 +383,6 @@ fn escape_directive(lines: &[&str]) -> Escape {
         };
         match (key.trim().to_ascii_lowercase().as_str(), value.trim()) {
             ("escape", "`") => return Escape::Backtick,
-            ("escape", _) => break,
             ("syntax" | "check", _) => {}
             _ => break,
         }

@@ -1,20 +1,16 @@
 //! Registry changes: the two shutdown times, which go together and differ in type and unit, and
 //! `reg`, which asks before it overwrites.
 
+mod change;
+
 use super::reader::Edit;
 use super::stage::{Base, Stage, Step};
 use super::words::{Command, Word, commands};
 use super::{Findings, Rule, Severity};
 use crate::windows::quoting::exec_form;
+use crate::windows::shutdown::Setting;
 
-/// One of the two values that say how long a container may take to stop.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shutdown {
-    /// `ProcessShutdownTimeoutSeconds`
-    Process,
-    /// `WaitToKillServiceTimeout`
-    Services,
-}
+use change::{Change, Tool};
 
 /// A time of at least this many milliseconds is meant; a smaller one is in seconds.
 const LEAST_MILLISECONDS: u64 = 1000;
@@ -22,91 +18,59 @@ const LEAST_MILLISECONDS: u64 = 1000;
 /// Nobody waits this long for a container; as many milliseconds are a few seconds.
 const MOST_SECONDS: u64 = 5000;
 
-impl Shutdown {
-    const BOTH: [Self; 2] = [Self::Process, Self::Services];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Process => "ProcessShutdownTimeoutSeconds",
-            Self::Services => "WaitToKillServiceTimeout",
-        }
-    }
-
-    fn key(self) -> &'static str {
-        match self {
-            Self::Process => r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",
-            Self::Services => r"HKLM\SYSTEM\CurrentControlSet\Control",
-        }
-    }
-
-    /// The type in `reg`'s words.
-    fn kind(self) -> &'static str {
-        match self {
-            Self::Process => "REG_DWORD",
-            Self::Services => "REG_SZ",
-        }
-    }
-
-    /// The type in PowerShell's words.
-    fn cmdlet_kind(self) -> &'static str {
-        match self {
-            Self::Process => "DWord",
-            Self::Services => "String",
-        }
-    }
-
-    /// The number in the right unit, if the one given is in the other's.
-    fn in_right_unit(self, number: u64) -> Option<u64> {
-        match self {
-            Self::Process if number >= MOST_SECONDS => Some(number.div_ceil(1000)),
-            Self::Services if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
-            _ => None,
-        }
-    }
-
-    fn seconds(self, number: u64) -> u64 {
-        let number = self.in_right_unit(number).unwrap_or(number);
-        match self {
-            Self::Process => number,
-            Self::Services => number.div_ceil(1000),
-        }
-    }
-
-    fn data_for(self, seconds: u64) -> u64 {
-        match self {
-            Self::Process => seconds,
-            Self::Services => seconds.saturating_mul(1000),
-        }
-    }
-
-    fn other(self) -> Self {
-        match self {
-            Self::Process => Self::Services,
-            Self::Services => Self::Process,
-        }
+/// The key as a running container knows it.
+fn key(time: Setting) -> &'static str {
+    match time {
+        Setting::Process => r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",
+        Setting::Service => r"HKLM\SYSTEM\CurrentControlSet\Control",
     }
 }
 
-/// A command that sets a registry value.
-#[derive(Debug)]
-struct Setting<'a> {
-    name: &'a Word,
-    kind: Option<&'a Word>,
-    data: Option<&'a Word>,
-    tool: Tool,
+fn other(time: Setting) -> Setting {
+    match time {
+        Setting::Process => Setting::Service,
+        Setting::Service => Setting::Process,
+    }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Tool {
-    Reg,
-    NewItemProperty,
-    SetItemProperty,
+/// The type in a tool's words.
+fn kind(time: Setting, tool: Tool) -> &'static str {
+    match (time, tool) {
+        (Setting::Process, Tool::Reg) => "REG_DWORD",
+        (Setting::Process, _) => "DWord",
+        (Setting::Service, Tool::Reg) => "REG_SZ",
+        (Setting::Service, _) => "String",
+    }
+}
+
+/// The number in the right unit, if the one given is in the other's.
+fn in_right_unit(time: Setting, number: u64) -> Option<u64> {
+    match time {
+        Setting::Process if number >= MOST_SECONDS => Some(number.div_ceil(1000)),
+        Setting::Service if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
+        _ => None,
+    }
+}
+
+fn seconds(time: Setting, number: u64) -> u64 {
+    let number = in_right_unit(time, number).unwrap_or(number);
+    match time {
+        Setting::Process => number,
+        Setting::Service => number.div_ceil(1000),
+    }
+}
+
+fn data_for(time: Setting, seconds: u64) -> u64 {
+    match time {
+        Setting::Process => seconds,
+        Setting::Service => seconds.saturating_mul(1000),
+    }
 }
 
 /// A shutdown time and where it was set.
 #[derive(Debug, Clone)]
 struct Set<'a> {
-    shutdown: Shutdown,
+    time: Setting,
     step: Step<'a>,
     data: Option<(Word, u64)>,
     position: usize,
@@ -122,9 +86,9 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
         for step in &stage.steps {
             for command in commands(step) {
                 check_force(step, &command, findings);
-                if let Some(time) = check_shutdown(step, &command, findings) {
-                    set.retain(|earlier| earlier.shutdown != time.shutdown);
-                    set.push(time);
+                if let Some(new) = check_time(step, &command, findings) {
+                    set.retain(|earlier| earlier.time != new.time);
+                    set.push(new);
                 }
             }
         }
@@ -169,68 +133,58 @@ fn check_force(step: &Step<'_>, command: &Command, findings: &mut Findings<'_>) 
 }
 
 /// Checks a shutdown time's type and unit, and says what it is set to.
-fn check_shutdown<'a>(
+fn check_time<'a>(
     step: &Step<'a>,
     command: &Command,
     findings: &mut Findings<'_>,
 ) -> Option<Set<'a>> {
-    let setting = setting(command)?;
-    let shutdown = Shutdown::BOTH
+    let change = Change::of(command)?;
+    let time = Setting::BOTH
         .into_iter()
-        .find(|shutdown| setting.name.is(shutdown.name()))?;
-    check_type(step, command, &setting, shutdown, findings);
-    let data = setting
+        .find(|time| change.name.is(time.name()))?;
+    check_type(step, command, &change, time, findings);
+    let data = change
         .data
         .and_then(|word| Some((word.clone(), number(&word.value)?)));
     if let Some((word, given)) = &data
-        && let Some(right) = shutdown.in_right_unit(*given)
+        && let Some(right) = in_right_unit(time, *given)
     {
-        let unit = match shutdown {
-            Shutdown::Process => "seconds",
-            Shutdown::Services => "milliseconds",
+        let unit = match time {
+            Setting::Process => "seconds",
+            Setting::Service => "milliseconds",
         };
         findings.edit(
             Rule::ShutdownValueUnit,
             Severity::Error,
             step.instruction,
-            format!("{} is in {unit}: {given} would be {right}", shutdown.name()),
+            format!("{} is in {unit}: {given} would be {right}", time.name()),
             &[replace(step, word, &right.to_string())],
         );
     }
     Some(Set {
-        shutdown,
+        time,
         step: *step,
         data,
-        position: setting.name.range.start,
+        position: change.name.range.start,
     })
 }
 
 fn check_type(
     step: &Step<'_>,
     command: &Command,
-    setting: &Setting<'_>,
-    shutdown: Shutdown,
+    change: &Change<'_>,
+    time: Setting,
     findings: &mut Findings<'_>,
 ) {
-    let right = match setting.tool {
-        Tool::Reg => shutdown.kind(),
-        Tool::NewItemProperty | Tool::SetItemProperty => shutdown.cmdlet_kind(),
-    };
-    let flag = match setting.tool {
-        Tool::Reg => "/t",
-        Tool::NewItemProperty => "-PropertyType",
-        Tool::SetItemProperty => "-Type",
-    };
-    let (edit, found) = match (setting.kind, setting.tool) {
+    let right = kind(time, change.tool);
+    let (edit, found) = match (change.kind, change.tool) {
         (Some(kind), _) if kind.is(right) => return,
-        (Some(kind), _) => (Some(replace(step, kind, right)), kind.value.clone()),
+        (Some(kind), _) => (Some(replace(step, kind, right)), kind.value.as_str()),
         // Without a type both write a string; Set-ItemProperty keeps the type that is there.
-        (None, Tool::Reg | Tool::NewItemProperty) if shutdown == Shutdown::Process => {
-            let last = setting.data.unwrap_or(setting.name);
-            (
-                command.add_after(last, &[flag, right]),
-                "a string".to_owned(),
-            )
+        (None, Tool::Reg | Tool::NewItemProperty) if time == Setting::Process => {
+            let last = change.data.unwrap_or(change.name);
+            let more = [change.tool.type_option(), right];
+            (command.add_after(last, &more), "a string")
         }
         (None, _) => return,
     };
@@ -240,7 +194,7 @@ fn check_type(
         step.instruction,
         format!(
             "{} has to be {right}, and as {found} has no effect",
-            shutdown.name()
+            time.name()
         ),
         edit.as_slice(),
     );
@@ -248,126 +202,71 @@ fn check_type(
 
 fn check_pair(set: &[Set<'_>], findings: &mut Findings<'_>) {
     match set {
-        [one] => {
-            let message = format!(
-                "{} alone does not give the container its time; set {} to the same time",
-                one.shutdown.name(),
-                one.shutdown.other().name()
-            );
-            let line = one.step.instruction.line_of(one.position);
-            match &one.data {
-                Some((_, number)) => {
-                    let seconds = one.shutdown.seconds(*number);
-                    let correction = findings.file.followed_by(
-                        one.step.instruction,
-                        line,
-                        &run_line(one.shutdown.other(), seconds),
-                    );
-                    findings.correct(Rule::ShutdownPair, Severity::Error, message, correction);
-                }
-                None => findings.only(Rule::ShutdownPair, Severity::Error, line, message),
-            }
-        }
-        [first, second] => {
-            let (Some((_, a)), Some((word, b))) = (&first.data, &second.data) else {
-                return;
-            };
-            let seconds = first.shutdown.seconds(*a);
-            if seconds == second.shutdown.seconds(*b) {
-                return;
-            }
-            let right = second.shutdown.data_for(seconds);
-            findings.edit(
-                Rule::ShutdownPair,
-                Severity::Error,
-                second.step.instruction,
-                format!(
-                    "{} and {} are not the same time; the shorter one wins",
-                    first.shutdown.name(),
-                    second.shutdown.name()
-                ),
-                &[replace(&second.step, word, &right.to_string())],
-            );
-        }
+        [one] => check_alone(one, findings),
+        [first, second] => check_equal(first, second, findings),
         _ => {}
     }
 }
 
+fn check_alone(one: &Set<'_>, findings: &mut Findings<'_>) {
+    let missing = other(one.time);
+    let message = format!(
+        "{} alone does not give the container its time; set {} to the same time",
+        one.time.name(),
+        missing.name()
+    );
+    let line = one.step.instruction.line_of(one.position);
+    match &one.data {
+        Some((_, number)) => {
+            let run = run_line(missing, seconds(one.time, *number));
+            let correction = findings.file.followed_by(one.step.instruction, line, &run);
+            findings.correct(Rule::ShutdownPair, Severity::Error, message, correction);
+        }
+        None => findings.only(Rule::ShutdownPair, Severity::Error, line, message),
+    }
+}
+
+fn check_equal(first: &Set<'_>, second: &Set<'_>, findings: &mut Findings<'_>) {
+    let (Some((_, one)), Some((word, another))) = (&first.data, &second.data) else {
+        return;
+    };
+    let wanted = seconds(first.time, *one);
+    if wanted == seconds(second.time, *another) {
+        return;
+    }
+    findings.edit(
+        Rule::ShutdownPair,
+        Severity::Error,
+        second.step.instruction,
+        format!(
+            "{} and {} are not the same time, and the shorter one wins",
+            first.time.name(),
+            second.time.name()
+        ),
+        &[replace(
+            &second.step,
+            word,
+            &data_for(second.time, wanted).to_string(),
+        )],
+    );
+}
+
 /// A `RUN` line that sets a shutdown time, whatever the shell.
-fn run_line(shutdown: Shutdown, seconds: u64) -> String {
-    let data = shutdown.data_for(seconds).to_string();
+fn run_line(time: Setting, seconds: u64) -> String {
+    let data = data_for(time, seconds).to_string();
     let argv = [
         "reg",
         "add",
-        shutdown.key(),
+        key(time),
         "/v",
-        shutdown.name(),
+        time.name(),
         "/t",
-        shutdown.kind(),
+        kind(time, Tool::Reg),
         "/d",
         &data,
         "/f",
     ];
     format!("RUN {}", exec_form(&argv))
-}
-
-fn setting(command: &Command) -> Option<Setting<'_>> {
-    let words = command.words.get(1..)?;
-    match command.program().as_str() {
-        "reg" if words.first()?.is("add") => {
-            let option = |letter: char| {
-                let at = words.iter().position(|word| {
-                    word.is(&format!("/{letter}")) || word.is(&format!("-{letter}"))
-                })?;
-                words.get(at + 1)
-            };
-            Some(Setting {
-                name: option('v')?,
-                kind: option('t'),
-                data: option('d'),
-                tool: Tool::Reg,
-            })
-        }
-        "new-itemproperty" => cmdlet_setting(words, Tool::NewItemProperty),
-        "set-itemproperty" | "sp" => cmdlet_setting(words, Tool::SetItemProperty),
-        _ => None,
-    }
-}
-
-/// Reads the parameters of a cmdlet; PowerShell takes any unmistakable beginning of a name.
-fn cmdlet_setting(words: &[Word], tool: Tool) -> Option<Setting<'_>> {
-    let mut positional = Vec::new();
-    let (mut path, mut name, mut kind, mut data) = (false, None, None, None);
-    let mut rest = words.iter();
-    while let Some(word) = rest.next() {
-        let lower = word.value.to_ascii_lowercase();
-        let Some(parameter) = lower.strip_prefix('-').filter(|p| !p.is_empty()) else {
-            positional.push(word);
-            continue;
-        };
-        if parameter == "force" || parameter == "passthru" || parameter == "whatif" {
-            continue;
-        }
-        let value = rest.next();
-        match parameter {
-            _ if "name".starts_with(parameter) => name = value,
-            _ if "value".starts_with(parameter) => data = value,
-            _ if "path".starts_with(parameter) || parameter == "literalpath" => path = true,
-            "type" => kind = value,
-            _ if "propertytype".starts_with(parameter) => kind = value,
-            _ => {}
-        }
-    }
-    let mut positional = positional.into_iter();
-    if !path {
-        positional.next();
-    }
-    Some(Setting {
-        name: name.or_else(|| positional.next())?,
-        kind,
-        data: data.or_else(|| positional.next()),
-        tool,
-    })
 }
 
 /// A number as `reg` and PowerShell write it: decimal, or hexadecimal after `0x`.

@@ -1,0 +1,77 @@
+//! Base images: their versions, and the host's.
+
+use super::*;
+use crate::windows::version::WindowsVersion;
+
+#[test]
+fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
+    let finding = |from: &str, options: &Options| {
+        let mut findings = lint(from, options);
+        findings.retain(|finding| finding.rule == Rule::FloatingBase);
+        findings.pop()
+    };
+    let none = Options::default();
+    let host = for_host("17763.973");
+    for floating in [
+        "FROM mcr.microsoft.com/windows/servercore",
+        "FROM mcr.microsoft.com/windows/servercore:latest",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809",
+        "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+        "FROM registry:5000/team/app",
+        "ARG TAG=ltsc2022\nFROM mcr.microsoft.com/windows/servercore:${TAG}",
+    ] {
+        assert!(finding(floating, &none).is_some(), "{floating}");
+    }
+    for fixed in [
+        PINNED,
+        "FROM mcr.microsoft.com/windows/servercore:ltsc2019@sha256:00",
+        "FROM mcr.microsoft.com/windows/servercore:1809-KB4534273",
+        "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019",
+        "FROM registry:5000/team/app:1.4",
+        "FROM scratch",
+        "FROM mcr.microsoft.com/windows/servercore:${TAG}",
+        "FROM mcr.microsoft.com/windows/servercore:${TAG:-10.0.17763.973}",
+    ] {
+        assert_eq!(finding(fixed, &none), None, "{fixed}");
+    }
+    let from =
+        "FROM --platform=windows/amd64 mcr.microsoft.com/windows/servercore:ltsc2019 AS base";
+    assert_eq!(
+        finding(from, &host).unwrap().fix.as_deref(),
+        Some(
+            "FROM --platform=windows/amd64 mcr.microsoft.com/windows/servercore:10.0.17763.973 AS base"
+        )
+    );
+}
+
+#[test]
+fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
+    let source = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
+    let findings = lint(source, &for_host("17763.973"));
+    assert_eq!(findings.len(), 1);
+    assert_eq!(findings[0].rule, Rule::BaseHostMismatch);
+    assert_eq!(findings[0].severity, Severity::Error);
+    let fixed = findings[0].fix.clone().unwrap();
+    assert_eq!(
+        fixed,
+        "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973"
+    );
+    assert_eq!(found(&fixed, &for_host("17763.973")), Vec::<String>::new());
+    assert_eq!(found(PINNED, &for_host("17763.914")), Vec::<String>::new());
+    assert_eq!(
+        found(PINNED, &for_host("17763.1158")),
+        ["1 base-host-mismatch"]
+    );
+}
+
+#[test]
+fn the_base_images_own_version_counts_for_more_than_its_tag() {
+    let options = Options {
+        base_version: Some(WindowsVersion::new(20348, 2402)),
+        ..for_host("17763.973")
+    };
+    assert_eq!(
+        found("FROM team/app:1.4", &options),
+        ["1 base-host-mismatch"]
+    );
+}

@@ -1,0 +1,149 @@
+//! Shutdown times and `reg`.
+
+use super::*;
+
+pub(super) const PROCESS: &str = r#"RUN ["reg", "add", "HKLM\\SYSTEM\\CurrentControlSet\\Services\\cexecsvc", "/v", "ProcessShutdownTimeoutSeconds", "/t", "REG_DWORD", "/d", "90", "/f"]"#;
+const SERVICES: &str = r#"RUN ["reg", "add", "HKLM\\SYSTEM\\CurrentControlSet\\Control", "/v", "WaitToKillServiceTimeout", "/t", "REG_SZ", "/d", "90000", "/f"]"#;
+
+#[test]
+fn the_pair_of_shutdown_times_is_clean_in_every_form() {
+    clean(BaseShell::Cmd, &format!("{PROCESS}\n{SERVICES}"));
+    clean(
+        BaseShell::Cmd,
+        "RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\cexecsvc /v ProcessShutdownTimeoutSeconds /t REG_DWORD /d 0x5a /f && \\\n    \
+             reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout /t REG_SZ /d 90000 /f",
+    );
+    clean(
+        BaseShell::PowerShell,
+        "RUN Set-ItemProperty -Path HKLM:\\SYSTEM\\x -Name ProcessShutdownTimeoutSeconds -Value 90 -Type DWord; \
+             Set-ItemProperty HKLM:\\SYSTEM\\y WaitToKillServiceTimeout '90000' -Type String",
+    );
+}
+
+#[test]
+fn a_shutdown_time_of_the_wrong_type_is_found_wherever_it_is_set() {
+    let rule = Rule::ShutdownValueType;
+    let wrong = SERVICES.replace("REG_SZ", "REG_DWORD");
+    assert_eq!(fix_of_rule(BaseShell::Cmd, rule, PROCESS, &wrong), SERVICES);
+    let missing = PROCESS.replace(r#""/t", "REG_DWORD", "#, "");
+    assert_eq!(
+        fix_of_rule(BaseShell::Cmd, rule, SERVICES, &missing),
+        missing.replace(r#""90","#, r#""90", "/t", "REG_DWORD","#)
+    );
+    assert_eq!(
+        fix_of_rule(
+            BaseShell::Cmd,
+            rule,
+            PROCESS,
+            "RUN powershell -Command \"New-ItemProperty -Path HKLM:\\x -Name WaitToKillServiceTimeout -Value 90000 -PropertyType DWord\""
+        ),
+        "RUN powershell -Command \"New-ItemProperty -Path HKLM:\\x -Name WaitToKillServiceTimeout -Value 90000 -PropertyType String\""
+    );
+}
+
+#[test]
+fn a_shutdown_time_in_the_wrong_unit_is_converted() {
+    let rule = Rule::ShutdownValueUnit;
+    let seconds = SERVICES.replace("90000", "90");
+    assert_eq!(
+        fix_of_rule(BaseShell::Cmd, rule, PROCESS, &seconds),
+        SERVICES
+    );
+    let milliseconds = PROCESS.replace("90", "90000");
+    assert_eq!(
+        fix_of_rule(BaseShell::Cmd, rule, SERVICES, &milliseconds),
+        PROCESS
+    );
+    let quoted = "RUN sp HKLM:\\y WaitToKillServiceTimeout '90' -Type String";
+    assert_eq!(
+        fix_of_rule(BaseShell::PowerShell, rule, PROCESS, quoted),
+        quoted.replace("'90'", "'90000'")
+    );
+}
+
+/// The correction of a line that is clean but for one finding, given what stands before it.
+fn fix_of_rule(shell: BaseShell, rule: Rule, before: &str, line: &str) -> String {
+    let fixed = {
+        let finding = only_finding(shell, &format!("{before}\n{line}"));
+        assert_eq!(finding.rule, rule);
+        finding.fix.unwrap()
+    };
+    clean(shell, &format!("{before}\n{fixed}"));
+    fixed
+}
+
+#[test]
+fn one_shutdown_time_alone_gets_its_other() {
+    let rule = Rule::ShutdownPair;
+    assert_eq!(
+        fix(BaseShell::Cmd, rule, PROCESS),
+        format!("{PROCESS}\n{SERVICES}")
+    );
+    assert_eq!(
+        fix(BaseShell::PowerShell, rule, SERVICES),
+        format!("{SERVICES}\n{PROCESS}")
+    );
+    let different = SERVICES.replace("90000", "30000");
+    assert_eq!(
+        fix_of_rule(BaseShell::Cmd, rule, PROCESS, &different),
+        SERVICES
+    );
+}
+
+#[test]
+fn the_pair_may_be_spread_over_the_stages_that_build_on_each_other() {
+    let source = format!(
+        "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS base\n{PROCESS}\nFROM base\n{SERVICES}\n"
+    );
+    assert_eq!(found(&source, &Options::default()), Vec::<String>::new());
+    let apart = source.replace("FROM base", PINNED.trim_end());
+    assert_eq!(
+        found(&apart, &Options::default()),
+        ["2 shutdown-pair", "4 shutdown-pair"]
+    );
+}
+
+#[test]
+fn reg_is_told_not_to_ask() {
+    let rule = Rule::RegAddForce;
+    for (shell, text, fixed) in [
+        (
+            BaseShell::Cmd,
+            "RUN reg add HKLM\\x /v a /d \"b c\" && echo done",
+            "RUN reg add HKLM\\x /v a /d \"b c\" /f && echo done",
+        ),
+        (
+            BaseShell::Cmd,
+            "RUN echo a && \\\n    C:\\Windows\\System32\\reg.exe delete HKLM\\x 2>nul",
+            "    C:\\Windows\\System32\\reg.exe delete HKLM\\x /f 2>nul",
+        ),
+        (
+            BaseShell::Other,
+            r#"RUN ["reg", "add", "HKLM\\x"]"#,
+            r#"RUN ["reg", "add", "HKLM\\x", "/f"]"#,
+        ),
+        (
+            BaseShell::PowerShell,
+            "RUN if ($x) { reg add HKLM\\x | Out-Null }",
+            "RUN if ($x) { reg add HKLM\\x /f | Out-Null }",
+        ),
+        (
+            BaseShell::Cmd,
+            r#"RUN powershell -Command "& reg add 'HKLM\x y'; exit 0""#,
+            r#"RUN powershell -Command "& reg add 'HKLM\x y' /f; exit 0""#,
+        ),
+        (
+            BaseShell::PowerShell,
+            r#"RUN ["cmd", "/S", "/C", "reg add HKLM\\x"]"#,
+            r#"RUN ["cmd", "/S", "/C", "reg add HKLM\\x /f"]"#,
+        ),
+    ] {
+        let finding = only_finding(shell, text);
+        assert_eq!(finding.rule, rule, "{text}");
+        assert_eq!(finding.fix.as_deref(), Some(fixed));
+    }
+    clean(BaseShell::Cmd, "RUN reg add HKLM\\x /F /v a");
+    clean(BaseShell::Cmd, "RUN reg query HKLM\\x");
+    clean(BaseShell::Cmd, "RUN echo reg add HKLM\\x");
+    clean(BaseShell::Cmd, "COPY reg add/");
+}
