@@ -1,10 +1,13 @@
 //! `wincimg lint`, driven as a user would.
 #![allow(clippy::unwrap_used)]
 
+mod stand_in;
+
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
-use serde_json::Value;
+use serde_json::{Value, json};
+use stand_in::StandIn;
 
 /// The Dockerfile that brought the product about: every line looks right, and five are not.
 const IIS: &str = "\
@@ -25,6 +28,11 @@ RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout
     reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\cexecsvc /v ProcessShutdownTimeoutSeconds /t REG_DWORD /d 90 /f
 ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]
 ";
+
+const NO_CREDENTIALS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/support/empty-config.json"
+);
 
 fn lint(dockerfile: &str) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
@@ -124,6 +132,77 @@ fn the_shell_can_be_told() {
         .assert()
         .code(1)
         .stdout(contains("fix: RUN tool.exe \"a b\"\n"));
+}
+
+#[test]
+fn a_base_image_tells_its_shell_and_its_version() {
+    let registry = StandIn::start();
+    let powershell =
+        json!({"Shell": ["powershell", "-Command", "$ErrorActionPreference = 'Stop';"]});
+    let image = |version: &str| {
+        registry.image_with(&json!({"os": "windows", "architecture": "amd64",
+            "os.version": version, "config": powershell}))
+    };
+    registry.tag("team/base", "1", &image("10.0.17763.973"));
+    let base = format!("{}/team/base:1", registry.host);
+    let file = "FROM team/base:1\nRUN tool.exe \"a b\"\n";
+    let with_base = |base: &str| {
+        let mut command = lint(file);
+        command
+            .args(["--base", base, "--insecure-registry", &registry.host])
+            .args(["--registry-config", NO_CREDENTIALS]);
+        command
+    };
+    with_base(&base)
+        .args(["--host-build", "20348.2402"])
+        .assert()
+        .code(1)
+        .stdout(contains("base-host-mismatch").and(contains("quotes-under-powershell")));
+    with_base(&base)
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(1)
+        .stdout(contains("base-host-mismatch").not());
+    with_base(&base)
+        .args(["--shell", "cmd"])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
+    with_base(&format!("{}/team/base:2", registry.host))
+        .assert()
+        .code(3)
+        .stderr(contains("team/base"));
+    registry.tag("team/linux", "1", &registry.image("linux", "6.1"));
+    with_base(&format!("{}/team/linux:1", registry.host))
+        .assert()
+        .code(2)
+        .stderr(contains("is no Windows image"));
+}
+
+#[test]
+fn of_a_base_for_several_versions_the_hosts_own_counts() {
+    let registry = StandIn::start();
+    let versions = ["10.0.17763.973", "10.0.20348.2402"];
+    let images = versions.map(|version| registry.image("windows", version));
+    let index = registry.index(&[
+        (&images[0], Some(versions[0])),
+        (&images[1], Some(versions[1])),
+    ]);
+    registry.tag("team/base", "1", &index);
+    let check = |host: &str| {
+        let mut command = lint("FROM team/base:1\n");
+        command
+            .args(["--base", &format!("{}/team/base:1", registry.host)])
+            .args(["--insecure-registry", &registry.host])
+            .args(["--registry-config", NO_CREDENTIALS])
+            .args(["--host-build", host]);
+        command.assert()
+    };
+    check("17763.973").code(0);
+    check("20348.2402").code(0);
+    check("14393.3504")
+        .code(1)
+        .stdout(contains("base-host-mismatch"));
 }
 
 #[test]

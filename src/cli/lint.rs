@@ -1,5 +1,7 @@
 //! `wincimg lint`: what in a Dockerfile goes wrong on Windows, and what to write instead.
 
+mod base;
+
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -9,10 +11,12 @@ use clap::{Args, ValueEnum};
 use super::Answer;
 use super::failure::Failure;
 use super::output::write_result;
+use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use crate::dockerfile::lint::{
     BaseShell, Linted, Options, Severity, lint, write_json, write_sarif, write_text,
 };
+use crate::oci::store::Location;
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
@@ -20,12 +24,16 @@ use crate::windows::version::WindowsVersion;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg lint Dockerfile\n  \
-    wincimg lint Dockerfile --shell powershell --host-build 17763.973 --format sarif\n\n\
+    wincimg lint Dockerfile --shell powershell --host-build 17763.973 --format sarif\n  \
+    wincimg lint Dockerfile --base repo.mylan.k8s:8888/team/base:1.4\n\n\
     Exit code 0: no errors. 1: at least one; warnings alone do not count.")]
 pub(super) struct Lint {
     /// The Dockerfiles; - reads stdin
     #[arg(value_name = "DOCKERFILE", required = true)]
     dockerfiles: Vec<PathBuf>,
+    /// The base image, for its shell and version: a reference, oci:DIR or docker-archive:FILE
+    #[arg(long, value_name = "IMAGE", conflicts_with = "shell")]
+    base: Option<Location>,
     /// The shell that the base images set [default: known for aspnet and iis, otherwise cmd]
     #[arg(long, value_enum)]
     shell: Option<ShellArg>,
@@ -35,6 +43,8 @@ pub(super) struct Lint {
     /// The form of the findings
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    registry: RegistryArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -61,11 +71,7 @@ impl From<ShellArg> for BaseShell {
 
 impl Lint {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let options = Options {
-            shell: self.shell.map(BaseShell::from),
-            base_version: None,
-            host: self.host_build.map(HostBuild::new),
-        };
+        let options = self.options(session)?;
         let files = self
             .dockerfiles
             .iter()
@@ -90,6 +96,26 @@ impl Lint {
             counted(files.len(), "file")
         ));
         Ok(if errors == 0 { Answer::Yes } else { Answer::No })
+    }
+
+    /// What is known besides the text; the registry is asked only for a base image that is named.
+    fn options(&self, session: &Session) -> Result<Options, Failure> {
+        let host = self.host_build.map(HostBuild::new);
+        let Some(location) = &self.base else {
+            return Ok(Options {
+                shell: self.shell.map(BaseShell::from),
+                base_version: None,
+                host,
+            });
+        };
+        let registry = self.registry.connect(session)?;
+        let config = registry_args::run(base::config_of(location, &registry, host))?;
+        let shell = config.config.shell.as_deref().unwrap_or_default();
+        Ok(Options {
+            shell: Some(BaseShell::of_config(shell)),
+            base_version: base::version(config.os_version.as_deref()),
+            host,
+        })
     }
 }
 
