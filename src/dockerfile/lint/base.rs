@@ -37,6 +37,11 @@ impl Reference {
         }
     }
 
+    /// The build of Windows inside, as far as the tag tells.
+    pub(super) fn build(&self) -> Option<u32> {
+        Some(version_of(self.tag.as_deref()).version?.build)
+    }
+
     /// Whether this is one of Windows' own base images, whose tags are plain versions. A mirror
     /// keeps the end of the name.
     fn is_windows_base(&self) -> bool {

@@ -132,12 +132,19 @@ fn is_harmless(text: &str, part: Quoted) -> bool {
         return false;
     };
     let inside = &text[part.open.at + 1..close.at];
-    let plain = !inside.is_empty()
-        && inside
-            .chars()
-            .all(|c| c.is_alphanumeric() || "-_.:\\/$*?+~%".contains(c));
     let before = &text[..part.open.at];
     let after = &text[close.at + 1..];
+    let ends = after.is_empty() || after.starts_with([' ', '\t', ';', '|', ')', '}']);
+    let is_plain = |c: char| c.is_alphanumeric() || "-_.:\\/$*?+~%=".contains(c);
+    let option = before
+        .rsplit(char::is_whitespace)
+        .next()
+        .unwrap_or_default();
+    if option.starts_with(['/', '-']) {
+        // As a part of a program's option even commas stay what they are.
+        let plain = |c| is_plain(c) || c == ',';
+        return ends && option.chars().all(plain) && inside.chars().all(plain);
+    }
     let word_before = before
         .trim_end()
         .rsplit(char::is_whitespace)
@@ -147,8 +154,7 @@ fn is_harmless(text: &str, part: Quoted) -> bool {
         && !word_before.is_empty()
         && !word_before.ends_with(['=', '(', ',', '+', '{', ';', '|', '&', '!'])
         && !is_operator(word_before);
-    let ends = after.is_empty() || after.starts_with([' ', '\t', ';', '|', ')', '}']);
-    plain && is_argument && ends
+    ends && is_argument && !inside.is_empty() && inside.chars().all(is_plain)
 }
 
 /// `-eq`, `-join` and the like take an expression, where a bare word is a command.
@@ -303,6 +309,7 @@ fn problem_under_cmd(text: &str) -> Option<(UnderCmd, Vec<Edit>)> {
     let mut last_backslash = 0;
     let mut stray = Vec::new();
     let mut exposed = Vec::new();
+    let mut command = String::new();
     for Passed {
         at,
         character,
@@ -316,12 +323,17 @@ fn problem_under_cmd(text: &str) -> Option<(UnderCmd, Vec<Edit>)> {
                 continue;
             }
             '"' if backslashes % 2 == 0 => grouped = !grouped,
-            '"' if !grouped => stray.push(Edit::new(last_backslash..last_backslash + 1, "")),
+            '"' if !grouped && !runs_powershell(&command) => {
+                stray.push(Edit::new(last_backslash..last_backslash + 1, ""));
+            }
             '&' | '|' | '<' | '>' if is_active && grouped => {
                 exposed.push(Edit::new(at..at + 1, format!("^{character}")));
             }
-            '&' | '|' if is_active => grouped = false,
-            _ => {}
+            '&' | '|' if is_active => {
+                grouped = false;
+                command.clear();
+            }
+            _ => command.push(character),
         }
         backslashes = 0;
     }
@@ -334,6 +346,25 @@ fn problem_under_cmd(text: &str) -> Option<(UnderCmd, Vec<Edit>)> {
     }
     let is_ours = !exposed.is_empty() && text.contains("\\\"");
     is_ours.then_some((UnderCmd::ExposedOperator, exposed))
+}
+
+/// Whether a command hands PowerShell a script in words of its own: there `\"` is how a quote gets
+/// into the script. A script file's arguments are ordinary ones.
+fn runs_powershell(command: &str) -> bool {
+    let mut words = command.split_whitespace().map(str::to_ascii_lowercase);
+    let is_powershell = words.any(|word| {
+        let file = word
+            .trim_matches('"')
+            .rsplit(['\\', '/'])
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        matches!(
+            file.strip_suffix(".exe").unwrap_or(&file),
+            "powershell" | "pwsh"
+        )
+    });
+    is_powershell && !words.any(|word| matches!(word.as_str(), "-file" | "-f"))
 }
 
 /// A text after changes that are in the order of their places.

@@ -70,12 +70,6 @@ pub(super) struct Step<'a> {
     pub(super) shell: BaseShell,
 }
 
-/// Images whose own configuration makes PowerShell the shell of what is built on them.
-const POWERSHELL_BASES: [&str; 2] = [
-    "mcr.microsoft.com/dotnet/framework/aspnet",
-    "mcr.microsoft.com/windows/servercore/iis",
-];
-
 pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Stage<'a>> {
     let mut arguments = HashMap::new();
     let mut stages: Vec<Stage<'a>> = Vec::new();
@@ -135,7 +129,9 @@ fn begin<'a>(
     let shell = match &base {
         Base::Stage(index) => before[*index].shell,
         Base::Scratch => BaseShell::Cmd,
-        Base::Image(reference) => options.shell.unwrap_or_else(|| known_shell(reference)),
+        Base::Image(reference) => options
+            .shell
+            .unwrap_or_else(|| known_shell(reference, options)),
         Base::Unknown => options.shell.unwrap_or(BaseShell::Cmd),
     };
     Stage {
@@ -147,8 +143,26 @@ fn begin<'a>(
     }
 }
 
-fn known_shell(reference: &Reference) -> BaseShell {
-    if POWERSHELL_BASES.contains(&reference.repository.as_str()) {
+/// Microsoft's images that make PowerShell the shell of what is built on them.
+const POWERSHELL_BASES: [&str; 4] = [
+    "dotnet/framework/aspnet",
+    "dotnet/framework/sdk",
+    "dotnet/framework/wcf",
+    "windows/servercore/iis",
+];
+
+/// The last build of Windows for which they do so; later ones are built with cmd.
+const LAST_POWERSHELL_BUILD: u32 = 17763;
+
+/// The shell that an image is known to set; a mirror keeps the end of its name.
+fn known_shell(reference: &Reference, options: &Options) -> BaseShell {
+    let is_listed = POWERSHELL_BASES.iter().any(|name| {
+        let registry = reference.repository.strip_suffix(name);
+        registry.is_some_and(|registry| registry.ends_with('/'))
+    });
+    let host = options.host.map(|host| host.version.build);
+    let build = reference.build().or(host);
+    if is_listed && build.is_none_or(|build| build <= LAST_POWERSHELL_BUILD) {
         BaseShell::PowerShell
     } else {
         BaseShell::Cmd

@@ -86,6 +86,35 @@ fn the_site_name_that_appcmd_never_saw_is_found_by_the_base_images_own_shell() {
 }
 
 #[test]
+fn what_microsofts_images_set_depends_on_their_windows() {
+    let quotes = |from: &str, options: &Options| {
+        let source = format!("FROM {from}\nRUN tool \"a b\"\n");
+        let findings = lint(&source, options);
+        findings
+            .iter()
+            .any(|finding| finding.rule == Rule::QuotesUnderPowershell)
+    };
+    let none = Options::default();
+    let aspnet = "mcr.microsoft.com/dotnet/framework/aspnet";
+    assert!(quotes(aspnet, &none));
+    assert!(quotes(
+        "mirror:5000/mcr/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+        &none
+    ));
+    assert!(quotes(
+        "mcr.microsoft.com/windows/servercore/iis:windowsservercore-1809",
+        &none
+    ));
+    assert!(!quotes(
+        &format!("{aspnet}:4.8-windowsservercore-ltsc2022"),
+        &none
+    ));
+    assert!(!quotes(aspnet, &for_host("20348.2402")));
+    assert!(!quotes("mcr.microsoft.com/windows/servercore", &none));
+    assert!(!quotes("team/dotnet-framework-aspnet", &none));
+}
+
+#[test]
 fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
     let source = format!(
         "{PINNED}RUN echo \"a b\"\nSHELL [\"powershell\", \"-Command\"]\nRUN echo \"a b\"\n{PINNED}RUN echo \"a b\"\n"

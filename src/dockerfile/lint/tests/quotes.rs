@@ -20,6 +20,11 @@ fn quotes_under_powershell_are_escaped_where_they_matter() {
     );
     let harmless = only_finding(shell, r#"RUN Install-WindowsFeature "Web-Server""#);
     assert_eq!(harmless.severity, Severity::Warning);
+    let option = only_finding(
+        shell,
+        r#"RUN appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,
+    );
+    assert_eq!(option.severity, Severity::Warning);
 }
 
 #[test]
@@ -64,6 +69,18 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
         r#"RUN powershell -Command "Write-Host \"a b\"""#,
     );
     clean(BaseShell::Cmd, r#"RUN msiexec /i "C:\a b\x.msi" /qn"#);
+    clean(
+        BaseShell::Cmd,
+        r#"RUN echo x && powershell -Command $a = \"b c\"; $a"#,
+    );
+    clean(
+        BaseShell::Cmd,
+        r#"RUN powershell ./start.ps1 -databases \"a b\""#,
+    );
+    assert_eq!(
+        rules_under(BaseShell::Cmd, r#"RUN powershell -File x.ps1 \"a b\""#),
+        ["backslash-quotes-under-cmd"]
+    );
     clean(
         BaseShell::PowerShell,
         r#"RUN appcmd set config \"Default Web Site\""#,
