@@ -13,7 +13,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
     if !is_start || text.is_empty() || instruction.exec_form().is_some() {
         return;
     }
-    if text.starts_with('[') {
+    if instruction.is_meant_as_json() {
         check_broken_json(instruction, findings);
         return;
     }

@@ -330,6 +330,12 @@ impl Instruction {
             .ok()
     }
 
+    /// Whether its author thought of JSON, well-formed or not; PowerShell has types in brackets.
+    pub(super) fn is_meant_as_json(&self) -> bool {
+        let inside = self.text().strip_prefix('[').map(str::trim_start);
+        inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['"', ']']))
+    }
+
     /// Its first and its last line, from 0.
     pub(super) fn lines(&self) -> (usize, usize) {
         let first = self.pieces.first().map_or(0, |piece| piece.line);

@@ -20,6 +20,39 @@ fn quotes_under_powershell_are_escaped_where_they_matter() {
     );
     let harmless = only_finding(shell, r#"RUN Install-WindowsFeature "Web-Server""#);
     assert_eq!(harmless.severity, Severity::Warning);
+    for message in [
+        r#"RUN Write-Host 'Verifying ("git version") ...'"#,
+        r#"RUN Write-Host "Downloading: $env:URL"; exit 0"#,
+    ] {
+        assert_eq!(
+            only_finding(shell, message).severity,
+            Severity::Warning,
+            "{message}"
+        );
+    }
+    for argument in [
+        r#"RUN Invoke-WebRequest "https://x/$($env:V)/y_${V}.zip" -OutFile x.zip"#,
+        r#"RUN $p = Start-Process x -ArgumentList '/i', "DIR=C:\x" -Wait"#,
+    ] {
+        assert_eq!(
+            only_finding(shell, argument).severity,
+            Severity::Warning,
+            "{argument}"
+        );
+    }
+    for expression in [
+        r#"RUN $list = 'a', "b""#,
+        r#"RUN Get-Item "$(Get-Location | Out-String)""#,
+        r#"RUN [Environment]::SetEnvironmentVariable("a", "b c")"#,
+    ] {
+        assert_eq!(
+            only_finding(shell, expression).severity,
+            Severity::Error,
+            "{expression}"
+        );
+    }
+    let live = only_finding(shell, r#"RUN Write-Host "a; b""#);
+    assert_eq!(live.severity, Severity::Error);
     let option = only_finding(
         shell,
         r#"RUN appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,
@@ -84,5 +117,22 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
     clean(
         BaseShell::PowerShell,
         r#"RUN appcmd set config \"Default Web Site\""#,
+    );
+}
+
+#[test]
+fn each_line_gets_its_own_finding() {
+    let source = format!(
+        "{PINNED}SHELL [\"powershell\"]\nRUN Get-Item \"a\"; \\\n  Get-Item \"b c\"; \\\n  Get-Item \"d\\\n e\"\n"
+    );
+    let findings = lint(&source, &Options::default());
+    let seen: Vec<_> = findings.iter().map(|f| (f.line, f.severity)).collect();
+    assert_eq!(
+        seen,
+        [
+            (3, Severity::Warning),
+            (4, Severity::Error),
+            (5, Severity::Error)
+        ]
     );
 }
