@@ -108,7 +108,7 @@ impl Lint {
                 host,
             });
         };
-        let registry = self.registry.connect(session)?;
+        let registry = self.registry.connect(super::progress::display(session))?;
         let config = registry_args::run(base::config_of(location, &registry, host))?;
         let shell = config.config.shell.as_deref().unwrap_or_default();
         Ok(Options {
