@@ -28,47 +28,46 @@ use std::sync::Arc;
 use libtest_mimic::{Arguments, Trial};
 use wine::Wine;
 
-/// Cases that need wine, under their own names.
+/// Cases that need wine, under their own names; none runs where it is missing.
 macro_rules! cases {
     ($wine:expr, $($module:ident :: $case:ident),+ $(,)?) => {
         vec![$({
-            let wine = Arc::clone(&$wine);
+            let wine = Arc::clone($wine);
+            let missing = wine.is_err();
             Trial::test(stringify!($case), move || {
-                $module::$case(&wine);
+                $module::$case(wine.as_ref().as_ref()?);
                 Ok(())
             })
+            .with_ignored_flag(missing && !everything_is_required())
         }),+]
     };
+}
+
+fn everything_is_required() -> bool {
+    std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|all| all == "1")
 }
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They mostly wait.
     arguments.test_threads.get_or_insert(8);
-    let mut trials = executable::trials();
-    let wine = if arguments.list {
-        Err("only listing".to_owned())
+    let wine = Arc::new(if arguments.list {
+        Err("only listed".to_owned())
     } else {
-        Wine::set_up().map(Arc::new)
-    };
-    match &wine {
-        Ok(wine) => {
-            harness::install_shim(wine);
-            trials.extend(cases_under_wine(wine));
-        }
-        Err(reason) if std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|all| all == "1") => {
-            let reason = reason.clone();
-            trials.push(Trial::test("wine_is_there", move || Err(reason.into())));
-        }
-        Err(reason) => eprintln!("skipped: the shim under wine: {reason}"),
+        Wine::set_up().inspect(harness::install_shim)
+    });
+    if let (Err(reason), false) = (wine.as_ref(), arguments.list) {
+        eprintln!("skipped: the shim under wine: {reason}");
     }
+    let mut trials = executable::trials();
+    trials.extend(cases_under_wine(&wine));
     let conclusion = libtest_mimic::run(&arguments, trials);
     // The last owner ends wine; what the cases had is gone with them.
     drop(wine);
     conclusion.exit_code()
 }
 
-fn cases_under_wine(wine: &Arc<Wine>) -> Vec<Trial> {
+fn cases_under_wine(wine: &Arc<Result<Wine, String>>) -> Vec<Trial> {
     cases![
         wine,
         commands::the_exit_code_of_the_program_is_the_shim_s,
@@ -101,6 +100,7 @@ fn cases_under_wine(wine: &Arc<Wine>) -> Vec<Trial> {
         stops::what_a_program_leaves_stays_where_that_is_wanted,
         stops::what_a_program_started_is_ended_at_the_deadline,
         stops::pause_waits_without_any_work,
+        stops::a_running_program_is_waited_for_without_any_work,
         services::a_service_is_started_and_stopped,
         services::a_service_that_ends_by_itself_gives_the_exit_code,
         services::a_service_that_does_not_start_is_127,

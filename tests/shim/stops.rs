@@ -407,21 +407,33 @@ fn work(process: u32) -> Vec<String> {
     counts
 }
 
+/// Checks that nothing of the shim runs while it waits.
+fn assert_idle(running: &Running) {
+    sleep(Duration::from_millis(500));
+    let before = work(running.id());
+    let woken = before.iter().any(|line| line.starts_with("voluntary"));
+    assert!(woken, "{before:?}");
+    sleep(Duration::from_secs(3));
+    assert_eq!(before, work(running.id()));
+}
+
 pub(crate) fn pause_waits_without_any_work(wine: &Wine) {
     let mut running = start(wine, &["pause"]);
     running.wait_for("waiting for a stop request");
-    sleep(Duration::from_millis(500));
-    let before = work(running.id());
-    assert!(
-        before.iter().any(|line| line.starts_with("voluntary")),
-        "{before:?}"
-    );
-    sleep(Duration::from_secs(3));
-    assert_eq!(before, work(running.id()));
+    assert_idle(&running);
     running.ask_to_stop();
     running
         .end()
         .assert_code(0)
         .assert_said("asked to stop (ctrl-c)")
         .assert_stopping_took(0.0, 2.0);
+}
+
+pub(crate) fn a_running_program_is_waited_for_without_any_work(wine: &Wine) {
+    let words = ["--stop-timeout", "0", "--", "probe.exe", "--do", "ignore"];
+    let mut running = start(wine, &words);
+    running.wait_for("ready");
+    assert_idle(&running);
+    running.ask_to_stop();
+    running.end().assert_code(124);
 }
