@@ -1,0 +1,253 @@
+//! `wincimg inspect`: what an image is, and what its layers do to the registry.
+
+mod text;
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::{ArgAction, Args, ValueEnum};
+use serde::Serialize;
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::{write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, RegistryArgs};
+use super::session::Session;
+use crate::inspect::{
+    EntryKind, ImageFacts, InspectError, Inspection, Reach, Reading, RegistryForm, RegistryReport,
+    SMALL_LAYER, Skipped, Wanted, inspect,
+};
+use crate::oci::copy::PlatformFilter;
+use crate::oci::store::{Location, Source, StoreError};
+use crate::windows::regfile::to_utf16;
+
+/// Show what an image is: its Windows, how it starts and stops, its layers and registry changes
+///
+/// Of an index all images for Windows are shown, unless --platform says otherwise.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg inspect repo.mylan.k8s:8888/pause:17763.973\n  \
+    wincimg inspect oci:./pause --registry\n  \
+    wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n\n\
+    Shutdown times and registry changes are in the layers. The bottom one is Windows itself, which\n\
+    changes nothing, and is read for --merged alone. Of those above it, layers of up to 64 MiB are\n\
+    read to their end, which checks their digests; of larger ones the first 4 MiB, where wincimg\n\
+    puts hives. What could not be found out that way is said, and --layers all finds it out.")]
+pub(super) struct Inspect {
+    /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE")]
+    image: Location,
+    /// Show images of this platform from an index (repeatable) [default: all for Windows]
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Vec<PlatformFilter>,
+    /// Show every registry change of every layer
+    // For other commands the flag of this name is a host, and a file of defaults may set that for
+    // all commands; it means nothing here.
+    #[arg(long, action = ArgAction::SetTrue, value_parser = is_true)]
+    registry: bool,
+    /// Show the registry that a container finds: that of Windows with all changes over it
+    #[arg(long)]
+    merged: bool,
+    /// How much of the layers above the bottom one is read
+    #[arg(long, value_enum, default_value = "small")]
+    layers: LayersArg,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: InspectFormat,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LayersArg {
+    /// Nothing
+    None,
+    /// Small ones whole, the beginning of large ones
+    Small,
+    /// All, whatever their size
+    All,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum InspectFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+    /// The registry changes as a .reg file
+    Reg,
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the form that clap wants")]
+fn is_true(text: &str) -> Result<bool, String> {
+    Ok(text == "true")
+}
+
+impl Inspect {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let wanted = self.wanted()?;
+        let progress = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let (inspection, place) = registry_args::run(async {
+            let source = Source::open(&self.image, &registry)
+                .await
+                .map_err(store_failure)?;
+            let inspection = inspect(&source, self.image.wanted(), &wanted, &progress)
+                .await
+                .map_err(inspect_failure)?;
+            Ok((inspection, source.to_string()))
+        })?;
+        self.tell(&inspection, &place, session);
+        match self.format {
+            InspectFormat::Text => {
+                write_result(None, |out| text::write(&self.image, &inspection, out))?;
+            }
+            InspectFormat::Json => {
+                let answer = WithReference {
+                    reference: self.image.to_string(),
+                    inspection: &inspection,
+                };
+                write_result(None, |out| write_json(&answer, out))?;
+            }
+            InspectFormat::Reg => {
+                let file = registry_file(&inspection)?;
+                write_result(None, |out| out.write_all(&encoded(file)))?;
+            }
+        }
+        conclude(inspection, session)
+    }
+
+    fn wanted(&self) -> Result<Wanted, Failure> {
+        let form = match self.format {
+            InspectFormat::Reg => Some(RegistryForm::File),
+            _ if self.registry || self.merged => Some(RegistryForm::Changes),
+            _ => None,
+        };
+        if form.is_some() && self.layers == LayersArg::None {
+            let problem = anyhow!("the registry cannot be shown without reading layers");
+            return Err(Failure::usage(problem).hint("leave out --layers none"));
+        }
+        Ok(Wanted {
+            platforms: self.platform.clone(),
+            reach: match self.layers {
+                LayersArg::None => Reach::None,
+                LayersArg::Small => Reach::Small,
+                LayersArg::All => Reach::All,
+            },
+            registry: form,
+            over_base: self.merged,
+        })
+    }
+
+    /// Says what the result leaves out, and how to get it.
+    fn tell(&self, inspection: &Inspection, place: &str, session: &Session) {
+        for image in &inspection.images {
+            if !image.is_windows() {
+                session.note(format_args!(
+                    "{} is for {}: there is no registry in it",
+                    self.image,
+                    image.platform()
+                ));
+            }
+            for (number, layer) in (1..).zip(&image.layers) {
+                match layer.reading {
+                    Reading::Skipped {
+                        reason: Skipped::Large,
+                    } => session.note(format_args!(
+                        "layer {number} has more than {} MiB and no hives at its beginning: \
+                         --layers all reads it",
+                        SMALL_LAYER >> 20
+                    )),
+                    Reading::Skipped {
+                        reason: Skipped::ForeignBytes,
+                    } => session.note(format_args!(
+                        "layer {number} is foreign and {place} does not have its bytes: it is not \
+                         read"
+                    )),
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct WithReference<'a> {
+    reference: String,
+    #[serde(flatten)]
+    inspection: &'a Inspection,
+}
+
+fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
+    match inspection.images.as_slice() {
+        [
+            ImageFacts {
+                registry: Some(RegistryReport::File(file)),
+                ..
+            },
+        ] => Ok(file),
+        [_] => Err(Failure::usage(anyhow!(
+            "the image is not for Windows and has no registry"
+        ))),
+        images => Err(Failure::usage(anyhow!(
+            "a registration file is for one image, and these are {}",
+            images.len()
+        ))
+        .hint("choose one with --platform windows/amd64:OSVERSION")),
+    }
+}
+
+/// `regedit` takes plain ASCII as it is; anything else it has to be given in UTF-16.
+fn encoded(file: &str) -> Vec<u8> {
+    if file.is_ascii() {
+        file.as_bytes().to_vec()
+    } else {
+        to_utf16(file)
+    }
+}
+
+/// Reports what could not be read; all else has been shown.
+fn conclude(inspection: Inspection, session: &Session) -> Result<Answer, Failure> {
+    let mut failures = Vec::new();
+    for image in inspection.images {
+        let problems = image.layers.into_iter().flat_map(|layer| layer.problems);
+        failures.extend(problems.map(Failure::from));
+    }
+    for other in inspection.others {
+        if let EntryKind::Unreadable { problem } = other.kind {
+            let what = format!("cannot read {}, which the index names", other.digest);
+            failures.push(store_failure(problem).context(what));
+        }
+    }
+    match failures.pop() {
+        None => Ok(Answer::Yes),
+        Some(last) => {
+            for failure in failures {
+                failure.report(session.colour);
+            }
+            Err(last)
+        }
+    }
+}
+
+fn store_failure(error: StoreError) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn inspect_failure(error: InspectError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        InspectError::NoPlatform { .. } => Failure::no(error),
+        _ => Failure::from(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

@@ -1,0 +1,247 @@
+//! An inspection as people read it.
+
+use std::io::{self, Write};
+
+use indicatif::BinaryBytes;
+
+use crate::inspect::{
+    EntryKind, ImageFacts, Inspection, LayerFacts, OtherEntry, Reading, RegistryReport,
+    ShutdownSetting, ShutdownTimes, Skipped, UpdateFacts,
+};
+use crate::oci::document::media_type::{self, Compression};
+use crate::oci::store::Location;
+use crate::windows::registry::RegistryEdit;
+use crate::windows::shutdown::Setting;
+
+pub(super) fn write(
+    image: &Location,
+    inspection: &Inspection,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{image}")?;
+    if let [only] = inspection.images.as_slice()
+        && only.digest == inspection.digest
+    {
+        row(out, "platform", only.platform())?;
+        return write_image(only, out);
+    }
+    row(out, "index", &inspection.digest)?;
+    let count = inspection.images.len();
+    row(out, "images", format_args!("{count} shown"))?;
+    if !inspection.others.is_empty() {
+        row(out, "others", others(&inspection.others))?;
+    }
+    for image in &inspection.images {
+        writeln!(out, "\n{}", image.platform())?;
+        write_image(image, out)?;
+    }
+    Ok(())
+}
+
+/// The platforms of images that are not shown, and how much there is of everything else.
+fn others(others: &[OtherEntry]) -> String {
+    let mut parts: Vec<String> = others
+        .iter()
+        .filter(|other| matches!(other.kind, EntryKind::Image))
+        .map(|other| {
+            other
+                .platform
+                .clone()
+                .unwrap_or_else(|| "an unknown platform".to_owned())
+        })
+        .collect();
+    let mut count = |what: &str, is: fn(&EntryKind) -> bool| {
+        let number = others.iter().filter(|other| is(&other.kind)).count();
+        match number {
+            0 => {}
+            1 => parts.push(format!("1 {what}")),
+            _ => parts.push(format!("{number} {what}s")),
+        }
+    };
+    count("attestation", |kind| matches!(kind, EntryKind::Attestation));
+    count("artifact", |kind| matches!(kind, EntryKind::Artifact));
+    count("unreadable entry", |kind| {
+        matches!(kind, EntryKind::Unreadable { .. })
+    });
+    parts.join(", ")
+}
+
+fn row(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
+    writeln!(out, "  {name:<12} {value}")
+}
+
+fn optional_row(
+    out: &mut dyn Write,
+    name: &str,
+    value: Option<impl std::fmt::Display>,
+) -> io::Result<()> {
+    value.map_or(Ok(()), |value| row(out, name, value))
+}
+
+/// One line for each value, the first one beside the name.
+fn rows<T: std::fmt::Display>(
+    out: &mut dyn Write,
+    name: &str,
+    values: impl IntoIterator<Item = T>,
+) -> io::Result<()> {
+    let names = std::iter::once(name).chain(std::iter::repeat(""));
+    names
+        .zip(values)
+        .try_for_each(|(name, value)| row(out, name, value))
+}
+
+fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
+    row(out, "digest", &image.digest)?;
+    optional_row(out, "release", release(image))?;
+    optional_row(out, "created", image.created.as_ref())?;
+    optional_row(out, "base", base(image))?;
+    let line = |arguments: &Option<Vec<String>>| {
+        let arguments = arguments.as_ref()?;
+        (!arguments.is_empty()).then(|| command_line(arguments, image.args_escaped))
+    };
+    optional_row(out, "entry point", line(&image.entrypoint))?;
+    optional_row(out, "command", line(&image.cmd))?;
+    optional_row(out, "shell", line(&image.shell))?;
+    optional_row(out, "user", image.user.as_ref())?;
+    optional_row(out, "directory", image.working_dir.as_ref())?;
+    rows(out, "ports", &image.ports)?;
+    rows(out, "environment", &image.env)?;
+    rows(out, "labels", labels(image))?;
+    if let Some(shutdown) = &image.shutdown {
+        write_shutdown(shutdown, out)?;
+    }
+    let (count, size) = (image.layers.len(), BinaryBytes(image.size));
+    row(out, "layers", format_args!("{count}, {size}"))?;
+    for (number, layer) in (1..).zip(&image.layers) {
+        let size = BinaryBytes(layer.size).to_string();
+        let marks = marks(layer).join(", ");
+        writeln!(
+            out,
+            "    {number:>3}  {}  {size:>11}  {marks}",
+            layer.digest
+        )?;
+    }
+    if let Some(report) = &image.registry {
+        write_registry(report, out)?;
+    }
+    Ok(())
+}
+
+fn release(image: &ImageFacts) -> Option<String> {
+    let name = image.release?;
+    Some(match &image.update {
+        Some(UpdateFacts {
+            kb: Some(kb), date, ..
+        }) => format!("{name}, with {kb} of {date}"),
+        Some(UpdateFacts { kb: None, date, .. }) => format!("{name}, as released on {date}"),
+        None => name.to_owned(),
+    })
+}
+
+fn base(image: &ImageFacts) -> Option<String> {
+    let base = image.base.as_ref()?;
+    Some(match (&base.name, &base.digest) {
+        (Some(name), Some(digest)) if !name.contains('@') => format!("{name}@{digest}"),
+        (Some(name), _) => name.clone(),
+        (None, digest) => digest.clone()?,
+    })
+}
+
+/// The labels but those of the base, which has a line of its own.
+fn labels(image: &ImageFacts) -> impl Iterator<Item = String> {
+    image
+        .labels
+        .iter()
+        .filter(|(name, _)| !name.starts_with("org.opencontainers.image.base."))
+        .map(|(name, value)| format!("{name} = {value}"))
+}
+
+fn command_line(arguments: &[String], escaped: bool) -> String {
+    let quoted = arguments.iter().map(|argument| {
+        let plain = escaped || (!argument.is_empty() && !argument.contains([' ', '\t', '"']));
+        if plain {
+            argument.clone()
+        } else {
+            format!("\"{}\"", argument.replace('"', "\\\""))
+        }
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<()> {
+    let mut lines = vec![format!("{} s", shutdown.seconds)];
+    if shutdown.is_default() {
+        lines[0] += ", as Windows has it";
+    }
+    for (setting, found) in std::iter::zip(Setting::BOTH, [&shutdown.process, &shutdown.service]) {
+        if let Some(ShutdownSetting { data, layer, .. }) = found {
+            lines.push(format!("{} = {data}, layer {layer}", setting.name()));
+        }
+    }
+    for warning in &shutdown.warnings {
+        lines.push(format!("warning: {warning}"));
+    }
+    if !shutdown.complete {
+        lines.push("may be otherwise: not every layer was read".to_owned());
+    }
+    rows(out, "shutdown", lines)
+}
+
+fn marks(layer: &LayerFacts) -> Vec<&str> {
+    let mut marks = Vec::new();
+    marks.push(match media_type::compression(&layer.media_type) {
+        Some(Compression::Gzip) => "gzip",
+        Some(Compression::Zstd) => "zstd",
+        Some(Compression::None) => "plain",
+        None => &layer.media_type,
+    });
+    if layer.foreign {
+        marks.push("foreign");
+    }
+    match layer.reading {
+        Reading::Part => marks.push("read in part, digest not checked"),
+        Reading::Failed => marks.push("unreadable"),
+        Reading::Skipped {
+            reason: Skipped::Large | Skipped::ForeignBytes,
+        } => marks.push("not read"),
+        Reading::Whole | Reading::Skipped { .. } => {}
+    }
+    marks
+}
+
+fn write_registry(report: &RegistryReport, out: &mut dyn Write) -> io::Result<()> {
+    let RegistryReport::Changes {
+        layers,
+        result,
+        over_base,
+    } = report
+    else {
+        return Ok(());
+    };
+    let changed = layers.iter().filter(|layer| !layer.changes.is_empty());
+    let count: usize = changed.clone().map(|layer| layer.changes.len()).sum();
+    let noun = if count == 1 { "change" } else { "changes" };
+    row(out, "registry", format_args!("{count} {noun}"))?;
+    for layer in changed.clone() {
+        writeln!(out, "    layer {}", layer.layer)?;
+        write_edits(&layer.changes, out)?;
+    }
+    if *over_base {
+        writeln!(out, "    in a container")?;
+        write_edits(result, out)?;
+    } else if changed.count() > 1 {
+        writeln!(out, "    in effect")?;
+        write_edits(result, out)?;
+    }
+    let mut others = layers.iter().filter(|layer| !layer.other_hives.is_empty());
+    others.try_for_each(|layer| {
+        let names = layer.other_hives.join(", ");
+        writeln!(out, "    layer {} also has {names}, not shown", layer.layer)
+    })
+}
+
+fn write_edits(edits: &[RegistryEdit], out: &mut dyn Write) -> io::Result<()> {
+    edits
+        .iter()
+        .try_for_each(|edit| writeln!(out, "      {edit}"))
+}

@@ -1,0 +1,336 @@
+//! A blob that arrives asynchronously, read by code that blocks, and checked against its digest.
+//!
+//! The bytes cross over a channel. When the work is given up, the channel closes and the reading
+//! thread comes to an end by itself; one that waited on the runtime would still do so while the
+//! runtime is taken down.
+
+use std::io::{self, Read};
+
+use bytes::{Buf, Bytes, BytesMut};
+use tokio::io::AsyncReadExt;
+use tokio::sync::mpsc;
+
+use super::layers::LayerProblem;
+use crate::oci::document::{Descriptor, Hasher};
+use crate::oci::registry::{BlobReader, BlobSource};
+use crate::progress::Task;
+
+/// The bytes that are asked for at once, and how many such pieces may wait.
+const CHUNK: usize = 128 << 10;
+const WAITING: usize = 4;
+
+/// How far a blob is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// To its end, so that its digest is known to be right.
+    ToTheEnd,
+    /// Until the work is done.
+    UntilFound,
+    /// Until the work is done, but no further than so many bytes.
+    Beginning(u64),
+}
+
+/// What came of it.
+pub(super) enum Outcome<T> {
+    /// The blob was read to its end and is what its digest says.
+    Whole(T),
+    /// The work was done before the end.
+    Part(T),
+    /// The work would have needed more than was to be read.
+    OutOfReach,
+}
+
+/// Has `work` read a blob in a thread of its own.
+pub(super) async fn read<T: Send + 'static>(
+    source: &dyn BlobSource,
+    blob: &Descriptor,
+    depth: Depth,
+    task: &dyn Task,
+    work: impl FnOnce(&mut Input) -> Result<T, LayerProblem> + Send + 'static,
+) -> Result<Outcome<T>, LayerProblem> {
+    let reader = source.open(0).await.map_err(LayerProblem::Read)?;
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let mut input = Input::new(receiver, blob, depth)?;
+    let thread = tokio::task::spawn_blocking(move || {
+        let result = work(&mut input);
+        input.conclude(result)
+    });
+    pump(reader, sender, task).await;
+    match thread.await {
+        Ok(outcome) => outcome,
+        Err(error) => Err(LayerProblem::Read(io::Error::other(error))),
+    }
+}
+
+/// Moves bytes until there are no more, or nobody wants them.
+async fn pump(mut reader: BlobReader, sender: mpsc::Sender<io::Result<Bytes>>, task: &dyn Task) {
+    loop {
+        let mut chunk = BytesMut::with_capacity(CHUNK);
+        let read = tokio::select! {
+            read = reader.read_buf(&mut chunk) => read,
+            () = sender.closed() => return,
+        };
+        let piece = match read {
+            Ok(0) => return,
+            Ok(count) => {
+                task.advance(count as u64);
+                Ok(chunk.freeze())
+            }
+            Err(error) => Err(error),
+        };
+        let broken = piece.is_err();
+        if sender.send(piece).await.is_err() || broken {
+            return;
+        }
+    }
+}
+
+/// The blocking end of a blob.
+pub(super) struct Input {
+    receiver: mpsc::Receiver<io::Result<Bytes>>,
+    chunk: Bytes,
+    blob: Descriptor,
+    hasher: Hasher,
+    received: u64,
+    depth: Depth,
+    out_of_reach: bool,
+    /// The bytes ended with an error of their source's.
+    broken: bool,
+}
+
+impl Input {
+    fn new(
+        receiver: mpsc::Receiver<io::Result<Bytes>>,
+        blob: &Descriptor,
+        depth: Depth,
+    ) -> Result<Self, LayerProblem> {
+        Ok(Self {
+            receiver,
+            chunk: Bytes::new(),
+            blob: blob.clone(),
+            hasher: Hasher::of(&blob.digest)?,
+            received: 0,
+            depth,
+            out_of_reach: false,
+            broken: false,
+        })
+    }
+
+    /// Takes the next piece; false at the end.
+    fn advance(&mut self) -> io::Result<bool> {
+        if let Depth::Beginning(limit) = self.depth
+            && self.received >= limit
+        {
+            self.out_of_reach = true;
+            return Err(io::Error::other("no more is to be read"));
+        }
+        let Some(piece) = self.receiver.blocking_recv() else {
+            return Ok(false);
+        };
+        self.broken = piece.is_err();
+        self.chunk = piece?;
+        self.hasher.update(&self.chunk);
+        self.received += self.chunk.len() as u64;
+        if self.received > self.blob.size {
+            return Err(io::Error::other("there is more than there should be"));
+        }
+        Ok(true)
+    }
+
+    /// What the result is worth. Wrong bytes are the cause of whatever else went wrong with them.
+    fn conclude<T>(mut self, result: Result<T, LayerProblem>) -> Result<Outcome<T>, LayerProblem> {
+        if self.out_of_reach {
+            return Ok(Outcome::OutOfReach);
+        }
+        if self.depth != Depth::ToTheEnd {
+            return result.map(Outcome::Part);
+        }
+        let drained = self.drain();
+        if self.broken {
+            result?;
+            drained.map_err(LayerProblem::Read)?;
+            return Err(self.length());
+        }
+        if self.received != self.blob.size {
+            return Err(self.length());
+        }
+        self.hasher.check(&self.blob.digest)?;
+        result.map(Outcome::Whole)
+    }
+
+    fn length(&self) -> LayerProblem {
+        LayerProblem::Length {
+            expected: self.blob.size,
+            found: self.received,
+        }
+    }
+
+    fn drain(&mut self) -> io::Result<()> {
+        while self.advance()? {}
+        Ok(())
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.chunk.is_empty() {
+            if !self.advance()? {
+                return Ok(0);
+            }
+        }
+        let count = self.chunk.len().min(buffer.len());
+        self.chunk.copy_to_slice(&mut buffer[..count]);
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::task::{Context, Poll};
+    use std::time::Duration;
+
+    use futures_util::future::BoxFuture;
+    use tokio::io::{AsyncRead, ReadBuf};
+
+    use super::*;
+    use crate::inspect::in_one_line;
+    use crate::oci::document::sha256;
+    use crate::progress::Silent;
+
+    /// A source of zeros that counts how many it gave, and stops giving after some.
+    #[derive(Clone)]
+    struct Zeros {
+        given: Arc<AtomicU64>,
+        until: u64,
+        then: Then,
+    }
+
+    #[derive(Clone, Copy)]
+    enum Then {
+        Fail,
+        Stall,
+    }
+
+    impl Zeros {
+        fn new(until: u64, then: Then) -> Self {
+            Self {
+                given: Arc::default(),
+                until,
+                then,
+            }
+        }
+    }
+
+    impl BlobSource for Zeros {
+        fn open(&self, _offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+            let reader = self.clone();
+            Box::pin(async { Ok(Box::pin(reader) as BlobReader) })
+        }
+    }
+
+    impl AsyncRead for Zeros {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _context: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            if self.given.load(Ordering::SeqCst) >= self.until {
+                return match self.then {
+                    Then::Fail => Poll::Ready(Err(io::Error::other("the line went dead"))),
+                    Then::Stall => Poll::Pending,
+                };
+            }
+            let count = buffer.remaining().min(64 << 10);
+            buffer.put_slice(&vec![0; count]);
+            self.given.fetch_add(count as u64, Ordering::SeqCst);
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    fn huge() -> Descriptor {
+        Descriptor::new("", sha256(b"another content"), 1 << 40)
+    }
+
+    fn count_all(input: &mut Input) -> Result<u64, LayerProblem> {
+        io::copy(input, &mut io::sink()).map_err(LayerProblem::Read)
+    }
+
+    const UNDER_WAY: u64 = ((WAITING + 2) * CHUNK) as u64;
+
+    #[tokio::test]
+    async fn no_more_than_the_beginning_is_asked_for() {
+        let zeros = Zeros::new(u64::MAX, Then::Stall);
+        let depth = Depth::Beginning(1 << 20);
+        let outcome = read(&zeros, &huge(), depth, &Silent, count_all).await;
+        assert!(matches!(outcome, Ok(Outcome::OutOfReach)));
+        assert!(zeros.given.load(Ordering::SeqCst) <= (1 << 20) + UNDER_WAY);
+    }
+
+    #[tokio::test]
+    async fn work_that_is_done_asks_for_nothing_more_even_of_a_silent_source() {
+        let zeros = Zeros::new(CHUNK as u64, Then::Stall);
+        let work = |input: &mut Input| {
+            let mut some = [0; 10];
+            input.read_exact(&mut some).map_err(LayerProblem::Read)
+        };
+        let blob = huge();
+        let reading = read(&zeros, &blob, Depth::UntilFound, &Silent, work);
+        let outcome = tokio::time::timeout(Duration::from_secs(20), reading).await;
+        assert!(matches!(outcome, Ok(Ok(Outcome::Part(())))));
+    }
+
+    #[tokio::test]
+    async fn the_reason_why_the_bytes_ended_is_told_rather_than_their_number() {
+        for depth in [Depth::ToTheEnd, Depth::UntilFound] {
+            let zeros = Zeros::new(300_000, Then::Fail);
+            let outcome = read(&zeros, &huge(), depth, &Silent, count_all).await;
+            let error = outcome.err().unwrap();
+            assert_eq!(
+                in_one_line(&error),
+                "could not read its bytes: the line went dead"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn the_thread_ends_when_the_work_is_given_up() {
+        let zeros = Zeros::new(300_000, Then::Stall);
+        let (sender, ended) = tokio::sync::oneshot::channel();
+        let work = |input: &mut Input| {
+            let count = count_all(input);
+            sender.send(count.is_ok()).unwrap();
+            Ok(())
+        };
+        let blob = huge();
+        let reading = read(&zeros, &blob, Depth::ToTheEnd, &Silent, work);
+        let given_up = tokio::time::timeout(Duration::from_millis(50), reading).await;
+        assert!(given_up.is_err());
+        let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
+        assert_eq!(ended.unwrap(), Ok(true));
+    }
+
+    #[tokio::test]
+    async fn a_blob_is_believed_when_all_of_it_is_right() {
+        let bytes = Bytes::from(vec![7; 3 * CHUNK + 5]);
+        let right = Descriptor::new("", sha256(&bytes), bytes.len() as u64);
+        let work = |_: &mut Input| Ok(());
+        let outcome = read(&bytes, &right, Depth::ToTheEnd, &Silent, work).await;
+        assert!(matches!(outcome, Ok(Outcome::Whole(()))));
+        let other = Bytes::from(vec![8; bytes.len()]);
+        let outcome = read(&other, &right, Depth::ToTheEnd, &Silent, work).await;
+        assert!(matches!(outcome, Err(LayerProblem::Content(_))));
+        for size in [right.size - 1, right.size + 1] {
+            let wrong = Descriptor {
+                size,
+                ..right.clone()
+            };
+            let outcome = read(&bytes, &wrong, Depth::ToTheEnd, &Silent, work).await;
+            assert!(matches!(outcome, Err(LayerProblem::Length { .. })));
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Layers as other tools write them, layers of every size, and the base's own registry.
+
+use predicates::str::contains;
+use serde_json::json;
+use wincimg::inspect::{BEGINNING, SMALL_LAYER};
+use wincimg::windows::registry::{KeyMode, Root};
+use wincimg::windows::shutdown::edits;
+
+use super::*;
+
+fn zeros() -> (String, Vec<u8>) {
+    file(
+        "Files/zeros.bin",
+        vec![0; usize::try_from(SMALL_LAYER).unwrap()],
+    )
+}
+
+/// Stored without compression, so that the layer is as large as its content.
+fn large(files: &Files) -> StandIn {
+    let tar = tar_of(files);
+    windows().stored(Flavour::Oci.layer(), &tar.clone(), tar)
+}
+
+#[test]
+fn of_a_large_layer_the_beginning_is_enough_where_hives_come_first() {
+    let mut files = deltas(&edits(20));
+    files.push(zeros());
+    let layout = InLayout::new(&large(&files));
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!((code, said.as_str()), (0, ""));
+    let image = &found["images"][0];
+    assert_eq!(image["layers"][1]["read"], "part");
+    assert_eq!(image["shutdown"]["seconds"], 20);
+    assert_eq!(image["shutdown"]["complete"], true);
+    inspect(&layout.place, &[])
+        .assert()
+        .stdout(contains("read in part, digest not checked"));
+    let (_, found, _) = json_of(&mut inspect(&layout.place, &["--layers", "all"]));
+    assert_eq!(found["images"][0]["layers"][1]["read"], "whole");
+}
+
+#[test]
+fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
+    let mut files = vec![zeros()];
+    files.extend(deltas(&edits(20)));
+    let layout = InLayout::new(&large(&files));
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!(code, 0);
+    assert!(
+        said.contains("note: layer 2 has more than 64 MiB"),
+        "{said}"
+    );
+    let image = &found["images"][0];
+    assert_eq!(image["layers"][1]["reason"], "large");
+    assert_eq!(image["shutdown"]["seconds"], 5);
+    assert_eq!(image["shutdown"]["complete"], false);
+    let (_, found, said) = json_of(&mut inspect(&layout.place, &["--layers", "all"]));
+    assert_eq!(said, "");
+    assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
+}
+
+#[test]
+fn hives_that_begin_within_the_beginning_and_end_after_it_are_not_half_read() {
+    let filler = vec![1; usize::try_from(BEGINNING).unwrap()];
+    let mut files = vec![file("Hives/Sam_Delta", filler)];
+    files.extend(deltas(&edits(20)));
+    files.push(zeros());
+    let layout = InLayout::new(&large(&files));
+    let (_, found, _) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!(found["images"][0]["layers"][1]["reason"], "large");
+    assert_eq!(found["images"][0]["shutdown"]["complete"], false);
+}
+
+#[test]
+fn layers_can_be_left_alone() {
+    let image = windows().files(&deltas(&edits(20)));
+    let layout = InLayout::new(&image);
+    std::fs::remove_file(layout.blob(&image, 2)).unwrap();
+    let (code, found, _) = json_of(&mut inspect(&layout.place, &["--layers", "none"]));
+    assert_eq!(code, 0);
+    assert_eq!(found["images"][0]["shutdown"], json!(null));
+    assert_eq!(found["images"][0]["layers"][1]["reason"], "not_asked");
+    inspect(&layout.place, &["--layers", "none", "--registry"])
+        .assert()
+        .code(2);
+}
+
+#[test]
+fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
+    let foreign = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
+    let image = windows()
+        .stored(foreign, b"update", b"elsewhere".to_vec())
+        .files(&deltas(&edits(20)));
+    let layout = InLayout::new(&image);
+    std::fs::remove_file(layout.blob(&image, 2)).unwrap();
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
+    assert_eq!(code, 0);
+    assert!(said.contains("note: layer 2 is foreign"), "{said}");
+    let image = &found["images"][0];
+    assert_eq!(image["layers"][1]["foreign"], true);
+    assert_eq!(image["layers"][1]["reason"], "foreign_bytes");
+    assert_eq!(image["shutdown"]["seconds"], 20);
+    assert_eq!(image["shutdown"]["complete"], false);
+}
+
+/// Three layers: one as Windows' own tools write it, one of ours over it, and a bottom one with hives
+/// where Windows has them.
+fn with_base() -> StandIn {
+    let base = deltas(&[
+        set(
+            r"HKLM\SYSTEM\CurrentControlSet\Control",
+            "WaitToKillServiceTimeout",
+            RegistryData::sz("5000"),
+        ),
+        set(
+            r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack",
+            "Start",
+            RegistryData::dword(2),
+        ),
+        set(r"HKLM\SOFTWARE\Contoso\Old", "Kept", RegistryData::dword(1)),
+        set(r"HKU\.DEFAULT\Console", "FontSize", RegistryData::dword(12)),
+    ]);
+    let mut bottom = vec![file("Files/Windows/explorer.exe", "MZ")];
+    for (path, hive) in base {
+        let root = Root::from_delta_name(path.trim_start_matches("Hives/")).unwrap();
+        let name = match root {
+            Root::System => "SYSTEM",
+            Root::Software => "SOFTWARE",
+            Root::DefaultUser => "DEFAULT",
+        };
+        bottom.push((format!("Files/Windows/System32/config/{name}"), hive));
+    }
+    let mut docker = vec![file("Files/app.exe", "MZ"), file("Hives/Sam_Delta", "regf")];
+    docker.extend(deltas(&[
+        set(r"HKLM\SOFTWARE\Contoso\Old", "New", RegistryData::sz("ä")),
+        set(
+            r"HKLM\SYSTEM\CurrentControlSet\Services\App",
+            "Start",
+            RegistryData::dword(2),
+        ),
+    ]));
+    let ours = deltas(
+        &[
+            edits(20).to_vec(),
+            vec![
+                RegistryEdit::DeleteKey {
+                    key: r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack"
+                        .parse()
+                        .unwrap(),
+                },
+                RegistryEdit::CreateKey {
+                    key: r"HKLM\SYSTEM\CurrentControlSet\Services\App"
+                        .parse()
+                        .unwrap(),
+                    mode: KeyMode::Replace,
+                },
+            ],
+        ]
+        .concat(),
+    );
+    empty().files(&bottom).files(&docker).files(&ours)
+}
+
+#[test]
+fn changes_are_shown_by_layer_and_together() {
+    let layout = InLayout::new(&with_base());
+    let text = text_of(&mut inspect(&layout.place, &["--registry"]));
+    let names = [(&*layout.place, "oci:DIR:app")];
+    insta::assert_snapshot!("two_layers", redacted(&text, &names));
+    let file = text_of(&mut inspect(
+        &layout.place,
+        &["--merged", "--platform", "windows/amd64"],
+    ));
+    insta::assert_snapshot!("over_the_base", redacted(&file, &names));
+}
+
+#[test]
+fn a_registry_file_does_what_the_layers_do() {
+    let layout = InLayout::new(&with_base());
+    let output = inspect(&layout.place, &["--format", "reg"])
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let edits = wincimg::windows::regfile::import(&output.stdout).unwrap();
+    let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
+    insta::assert_snapshot!("registry_file", said.join("\n"));
+    let mut merged = inspect(&layout.place, &["--format", "reg", "--merged"]);
+    let output = merged.output().unwrap();
+    let edits = wincimg::windows::regfile::import(&output.stdout).unwrap();
+    let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
+    assert!(said.iter().any(|edit| edit.contains("Kept")), "{said:?}");
+    assert!(
+        !said.iter().any(|edit| edit.contains("DiagTrack")),
+        "{said:?}"
+    );
+}
+
+#[test]
+fn a_bottom_layer_without_a_registry_is_named_when_it_is_wanted() {
+    let layout = InLayout::new(&windows().files(&deltas(&edits(20))));
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    assert_eq!(code, 3);
+    let expected = "caused by: the bottom layer of an image for Windows should have \
+                    Files/Windows/System32/config/SYSTEM";
+    assert!(said.contains(expected), "{said}");
+    assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
+}

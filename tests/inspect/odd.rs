@@ -1,0 +1,240 @@
+//! What is no image, no image for Windows, or a damaged one.
+
+use std::fs;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::json;
+use wincimg::oci::document::{Document, Image, Index, Manifest, Platform, Sealed};
+use wincimg::windows::shutdown::edits;
+
+use super::*;
+
+fn linux() -> StandIn {
+    let platform = Platform {
+        os: "linux".to_owned(),
+        os_version: None,
+        ..Platform::windows("")
+    };
+    StandIn {
+        image: Image::empty(Flavour::Oci, platform).unwrap(),
+        layers: Vec::new(),
+    }
+    .files(&vec![file("bin/sh", "#!")])
+}
+
+#[test]
+fn an_image_for_linux_is_shown_without_a_registry() {
+    let layout = InLayout::new(&linux());
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    assert_eq!(code, 0);
+    let image = &found["images"][0];
+    assert_eq!(image["os"], "linux");
+    assert_eq!(image["layers"][0]["reason"], "not_asked");
+    assert_eq!(
+        (&image["shutdown"], &image["registry"]),
+        (&json!(null), &json!(null))
+    );
+    assert!(
+        said.contains("is for linux/amd64: there is no registry in it"),
+        "{said}"
+    );
+    inspect(&layout.place, &["--format", "reg"])
+        .assert()
+        .code(2)
+        .stdout("");
+}
+
+/// A layout with an index of what multi-platform builds have: images for two systems, a statement
+/// about one of them, something that is no image, and an entry without a manifest behind it.
+fn mixed() -> (TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("oci:{}:app", folder.path().display());
+    run(async {
+        let sink = Sink::create(&place.parse().unwrap(), &no_registry())
+            .await
+            .unwrap();
+        let (windows, linux) = (windows().files(&deltas(&edits(20))), linux());
+        for image in [&windows, &linux] {
+            image.put_blobs(&sink, |_| true).await;
+            sink.put_document(&image.document()).await.unwrap();
+        }
+        let artifact = Sealed::new(Manifest::new(
+            Flavour::Oci,
+            Descriptor::new("application/vnd.example.chart", sha256(b"{}"), 2),
+            Vec::new(),
+        ))
+        .unwrap();
+        let artifact = Document::Manifest(Box::new(artifact));
+        sink.put_document(&artifact).await.unwrap();
+        let mut statement = linux.image.index_entry();
+        let marks = [("vnd.docker.reference.type", "attestation-manifest")];
+        statement.annotations = marks.map(|(k, v)| (k.to_owned(), v.to_owned())).into();
+        let mut unmarked = windows.image.index_entry();
+        unmarked.platform = None;
+        let lost = Descriptor::new(artifact.media_type(), sha256(b"lost"), 4)
+            .with_platform(Platform::windows("10.0.20348.1"));
+        let entries = vec![
+            unmarked,
+            linux.image.index_entry(),
+            statement,
+            artifact.descriptor(),
+            lost,
+        ];
+        let index = Sealed::new(Index::new(Flavour::Oci, entries)).unwrap();
+        sink.publish(&Document::Index(index), Some("app"))
+            .await
+            .unwrap();
+    });
+    (folder, place)
+}
+
+#[test]
+fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
+    let (_folder, place) = mixed();
+    let (code, found, said) = json_of(&mut inspect(&place, &[]));
+    assert_eq!(code, 3);
+    assert!(said.contains("which the index names"), "{said}");
+    assert_eq!(found["images"].as_array().unwrap().len(), 1);
+    assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
+    let kinds: Vec<&Value> = found["others"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|other| &other["kind"])
+        .collect();
+    assert_eq!(kinds, ["image", "attestation", "artifact", "unreadable"]);
+    assert_eq!(found["others"][0]["platform"], "linux/amd64");
+    inspect(&place, &[]).assert().stdout(contains(
+        "others       linux/amd64, 1 attestation, 1 artifact, 1 unreadable entry\n",
+    ));
+    let (code, found, _) = json_of(&mut inspect(&place, &["--platform", "linux/amd64"]));
+    assert_eq!((code, &found["images"][0]["os"]), (0, &json!("linux")));
+}
+
+#[test]
+fn what_is_no_image_is_refused_by_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = format!("oci:{}", folder.path().display());
+    run(async {
+        let sink = Sink::create(&place.parse().unwrap(), &no_registry())
+            .await
+            .unwrap();
+        let chart = Manifest::new(
+            Flavour::Oci,
+            Descriptor::new("application/vnd.cncf.helm.config.v1+json", sha256(b"{}"), 2),
+            Vec::new(),
+        );
+        let chart = Document::Manifest(Box::new(Sealed::new(chart).unwrap()));
+        sink.publish(&chart, Some("chart")).await.unwrap();
+    });
+    inspect(&place, &[])
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr(contains("is no image").and(contains("vnd.cncf.helm.config")));
+}
+
+#[test]
+fn places_without_an_image_say_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().display();
+    fs::write(folder.path().join("no.tar"), "no archive").unwrap();
+    for place in [
+        format!("oci:{path}"),
+        format!("docker-archive:{path}/no.tar"),
+        format!("docker-archive:{path}/missing.tar"),
+    ] {
+        let said = contains(path.to_string());
+        inspect(&place, &[])
+            .assert()
+            .code(3)
+            .stdout("")
+            .stderr(said);
+    }
+    for place in ["oci:", "a b"] {
+        inspect(place, &[]).assert().code(2).stdout("");
+    }
+    let layout = InLayout::new(&windows());
+    let other = layout.place.replace(":app", ":other");
+    inspect(&other, &[])
+        .assert()
+        .code(3)
+        .stderr(contains("app"));
+}
+
+#[test]
+fn layers_that_were_changed_or_cut_are_told_apart() {
+    let image = windows().files(&deltas(&edits(20))).files(&deltas(&[set(
+        r"HKLM\SYSTEM\x",
+        "a",
+        RegistryData::dword(1),
+    )]));
+    let layout = InLayout::new(&image);
+    let blob = layout.blob(&image, 2);
+    let right = fs::read(&blob).unwrap();
+    let mut changed = right.clone();
+    changed[right.len() / 2] ^= 0x10;
+    let cases = [
+        (changed, "the content has digest sha256:".to_owned()),
+        (
+            right[..right.len() - 5].to_vec(),
+            format!("it has {} bytes: expected {}", right.len() - 5, right.len()),
+        ),
+        (
+            Vec::new(),
+            format!("it has 0 bytes: expected {}", right.len()),
+        ),
+    ];
+    for (bytes, problem) in cases {
+        fs::write(&blob, &bytes).unwrap();
+        let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+        assert_eq!(code, 3);
+        assert!(said.contains("cannot read layer 2 (sha256:"), "{said}");
+        assert!(said.contains(&problem), "{said}");
+        let image = &found["images"][0];
+        let told = image["layers"][1]["problems"][0].as_str().unwrap();
+        assert!(told.contains(&problem), "{told}");
+        assert_eq!(image["registry"]["layers"][0]["layer"], 3);
+        assert_eq!(image["shutdown"]["complete"], false);
+    }
+    fs::remove_file(&blob).unwrap();
+    inspect(&layout.place, &[])
+        .assert()
+        .code(3)
+        .stdout(contains("unreadable"))
+        .stderr(contains("cannot read layer 2"));
+}
+
+#[test]
+fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
+    let mut hives = deltas(&edits(20));
+    hives.extend(deltas(&[set(
+        r"HKLM\SOFTWARE\x",
+        "a",
+        RegistryData::dword(1),
+    )]));
+    hives[1].1.truncate(5000);
+    let image =
+        windows()
+            .files(&hives)
+            .stored(Flavour::Oci.layer(), b"no tar", b"no tar at all".to_vec());
+    let layout = InLayout::new(&image);
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    assert_eq!(code, 3);
+    assert!(
+        said.contains("its hive Software_Delta cannot be used"),
+        "{said}"
+    );
+    assert!(said.contains("cannot read layer 3"), "{said}");
+    let image = &found["images"][0];
+    assert_eq!(image["shutdown"]["seconds"], 20);
+    assert_eq!(image["layers"][1]["read"], "failed");
+    assert_eq!(
+        image["registry"]["layers"][0]["changes"]
+            .as_array()
+            .unwrap()
+            .len(),
+        2
+    );
+}
