@@ -13,6 +13,7 @@ mod hosts;
 mod hotfix;
 mod images;
 mod lint;
+mod inspect;
 mod mirror;
 mod output;
 mod progress;
@@ -68,6 +69,7 @@ enum Command {
     Hotfix(hotfix::Hotfix),
     Images(images::Images),
     Lint(lint::Lint),
+    Inspect(inspect::Inspect),
     Mirror(mirror::Mirror),
 }
 
@@ -83,6 +85,7 @@ impl Command {
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),
             Self::Lint(command) => command.run(session),
+            Self::Inspect(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
         }
     }
