@@ -10,8 +10,10 @@ pub(super) struct Correction {
     pub(super) text: String,
 }
 
-/// How often a file is looked through again; far more than any file that people wrote needs.
+/// How often a file is looked through again, and how much text that may be in all; far more than
+/// any file that people wrote needs.
 const ROUNDS: usize = 200;
+const TEXT: usize = 8 << 20;
 
 /// Where several things are wrong with the same lines, lets each finding's correction repair all of
 /// them: whoever copies one should not get the next complaint for it.
@@ -20,7 +22,7 @@ pub(super) fn complete(
     findings: &mut [Finding],
     find: impl Fn(&str) -> Vec<Finding>,
 ) {
-    let mut rounds = ROUNDS;
+    let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
     for index in 0..findings.len() {
         if shares_lines(findings, index) {
             findings[index].fix = repeated(source, &findings[index], &find, &mut rounds);

@@ -70,18 +70,17 @@ pub(super) fn commands(step: &Step<'_>) -> Vec<Command> {
     if !is_command || instruction.has_here_document {
         return Vec::new();
     }
-    let mut found = Vec::new();
+    let mut search = Search {
+        instruction,
+        depth: 0,
+        found: Vec::new(),
+    };
     if let Some(elements) = instruction.exec_form() {
-        let words = json_words(instruction, elements);
-        add(
-            instruction,
-            Command {
-                words,
-                is_json: true,
-                is_open: false,
-            },
-            &mut found,
-        );
+        search.add(Command {
+            words: json_words(instruction, elements),
+            is_json: true,
+            is_open: false,
+        });
     } else {
         let start = instruction.start();
         let grammar = match step.shell {
@@ -89,42 +88,72 @@ pub(super) fn commands(step: &Step<'_>) -> Vec<Command> {
             BaseShell::Cmd | BaseShell::Other => Grammar::Cmd,
         };
         let range = start..start + instruction.text().len();
-        read_script(
-            instruction,
-            without_wrapper(instruction, range),
-            grammar,
-            &mut found,
-        );
+        search.read_script(without_wrapper(instruction, range), grammar);
     }
-    found
+    search.found
 }
 
-/// Adds a command and, if it is a shell that is given a script, the script's commands.
-fn add(instruction: &Instruction, command: Command, found: &mut Vec<Command>) {
-    let grammar = match command.program().as_str() {
-        "cmd" => Some(Grammar::Cmd),
-        "powershell" | "pwsh" => Some(Grammar::PowerShell),
-        _ => None,
-    };
-    // The script is the first argument that is no option; its own words follow if it has no quotes.
-    let script = command
-        .words
-        .iter()
-        .skip(1)
-        .find(|word| !word.value.starts_with(['-', '/']));
-    if let (Some(grammar), Some(script), Some(last)) = (grammar, script, command.words.last()) {
-        let range = script.range.start..last.range.end;
-        let whole = if script.range == range {
-            inside_quotes(instruction, range)
-        } else {
-            range
-        };
-        // A script of one word is no more than the shell's own argument again.
-        if whole.len() < last.range.end - command.words[0].range.start {
-            read_script(instruction, whole, grammar, found);
+/// How deep scripts in scripts are followed.
+const DEPTH: usize = 4;
+
+/// What is found in an instruction, and how deep the reader is in scripts.
+struct Search<'a> {
+    instruction: &'a Instruction,
+    depth: usize,
+    found: Vec<Command>,
+}
+
+impl Search<'_> {
+    /// Adds a command and, if it is a shell that is given a script, the script's commands.
+    fn add(&mut self, command: Command) {
+        if self.depth < DEPTH
+            && let Some((grammar, words)) = script_of(&command)
+        {
+            self.depth += 1;
+            if command.is_json && words.len() > 1 {
+                // In JSON each word has quotes and commas around it that are none of the script's.
+                let words = words.to_vec();
+                self.add(Command { words, ..command });
+            } else {
+                self.read_script(range_of(self.instruction, words), grammar);
+            }
+            self.depth -= 1;
         }
+        self.found.push(command);
     }
-    found.push(command);
+}
+
+/// The words of the script that a shell is given: what follows `-Command` or `/c`, or else begins
+/// with the first argument that is no option.
+fn script_of(command: &Command) -> Option<(Grammar, &[Word])> {
+    let grammar = match command.program().as_str() {
+        "cmd" => Grammar::Cmd,
+        "powershell" | "pwsh" => Grammar::PowerShell,
+        _ => return None,
+    };
+    let arguments = command.words.get(1..)?;
+    let is_command_option = |word: &Word| {
+        ["-command", "-c", "/c", "/k"]
+            .iter()
+            .any(|name| word.is(name))
+    };
+    let first = match arguments.iter().position(is_command_option) {
+        Some(option) => option + 1,
+        None => arguments
+            .iter()
+            .position(|word| !word.value.starts_with(['-', '/']))?,
+    };
+    let script = arguments.get(first..).filter(|script| !script.is_empty())?;
+    Some((grammar, script))
+}
+
+/// Where a script stands that is given as these words, without quotes around the whole.
+fn range_of(instruction: &Instruction, words: &[Word]) -> Range<usize> {
+    match words {
+        [] => 0..0,
+        [only] => inside_quotes(instruction, only.range.clone()),
+        [first, .., last] => first.range.start..last.range.end,
+    }
 }
 
 /// A text without the quotes around the whole of it, if they are there.
@@ -185,46 +214,49 @@ fn json_words(instruction: &Instruction, elements: Vec<String>) -> Vec<Word> {
     words
 }
 
-/// Reads words up to the end of a script, and ends a command at each operator outside quotes.
-fn read_script(
-    instruction: &Instruction,
-    range: Range<usize>,
-    grammar: Grammar,
-    found: &mut Vec<Command>,
-) {
-    let text = instruction.part(range.clone());
-    let mut reader = ScriptReader {
-        grammar,
-        words: Vec::new(),
-        word: None,
-        quote: None,
-    };
-    let mut characters = text.char_indices().peekable();
-    while let Some((at, c)) = characters.next() {
-        let position = range.start + at;
-        let next = characters.peek().map(|(_, next)| *next);
-        match c {
-            '\\' if next == Some('"') => {}
-            '^' if grammar == Grammar::Cmd && reader.quote.is_none() => {}
-            '"' | '\'' if reader.is_quote(c) => reader.toggle(c, position),
-            _ if reader.quote.is_some() => reader.push(c, position),
-            _ if c.is_whitespace() => reader.end_word(),
-            _ if reader.is_operator(c) => {
-                // The number of a stream that is redirected is no argument.
-                if c == '>'
-                    && reader
-                        .word
-                        .as_ref()
-                        .is_some_and(|word| word.value.len() == 1)
-                {
-                    reader.word = None;
+impl Search<'_> {
+    /// Reads words up to the end of a script, and ends a command at each operator outside quotes.
+    fn read_script(&mut self, range: Range<usize>, grammar: Grammar) {
+        let text = self.instruction.part(range.clone());
+        let mut reader = ScriptReader {
+            grammar,
+            words: Vec::new(),
+            word: None,
+            quote: None,
+        };
+        let mut characters = text.char_indices().peekable();
+        while let Some((at, c)) = characters.next() {
+            let position = range.start + at;
+            let next = characters.peek().map(|(_, next)| *next);
+            match c {
+                '\\' if next == Some('"') => {}
+                '^' if grammar == Grammar::Cmd && reader.quote.is_none() => {}
+                '"' | '\'' if reader.is_quote(c) => reader.toggle(c, position),
+                _ if reader.quote.is_some() => reader.push(c, position),
+                _ if c.is_whitespace() => reader.end_word(),
+                _ if reader.is_operator(c) => {
+                    // The number of a stream that is redirected is no argument.
+                    if c == '>'
+                        && reader
+                            .word
+                            .as_ref()
+                            .is_some_and(|word| word.value.len() == 1)
+                    {
+                        reader.word = None;
+                    }
+                    self.found_by(&mut reader);
                 }
-                reader.end_command(instruction, found);
+                _ => reader.push(c, position),
             }
-            _ => reader.push(c, position),
+        }
+        self.found_by(&mut reader);
+    }
+
+    fn found_by(&mut self, reader: &mut ScriptReader) {
+        if let Some(command) = reader.end_command() {
+            self.add(command);
         }
     }
-    reader.end_command(instruction, found);
 }
 
 struct ScriptReader {
@@ -278,16 +310,13 @@ impl ScriptReader {
         self.words.extend(self.word.take());
     }
 
-    fn end_command(&mut self, instruction: &Instruction, found: &mut Vec<Command>) {
+    fn end_command(&mut self) -> Option<Command> {
         self.end_word();
         let words = std::mem::take(&mut self.words);
-        if !words.is_empty() {
-            let command = Command {
-                words,
-                is_json: false,
-                is_open: self.quote.is_some(),
-            };
-            add(instruction, command, found);
-        }
+        (!words.is_empty()).then_some(Command {
+            words,
+            is_json: false,
+            is_open: self.quote.is_some(),
+        })
     }
 }

@@ -142,8 +142,22 @@ fn reg_is_told_not_to_ask() {
         assert_eq!(finding.rule, rule, "{text}");
         assert_eq!(finding.fix.as_deref(), Some(fixed));
     }
+    for hidden in [
+        r#"RUN ["powershell", "-ExecutionPolicy", "Bypass", "-Command", "reg", "add", "HKLM\\x"]"#,
+        r#"RUN powershell -ExecutionPolicy Bypass -Command "if (1) { reg add HKLM:\x }""#,
+        r#"RUN cmd /c cmd /c "reg add HKLM\x""#,
+    ] {
+        let finding = only_finding(BaseShell::Cmd, hidden);
+        assert!(finding.fix.unwrap().contains("/f"), "{hidden}");
+    }
     clean(BaseShell::Cmd, "RUN reg add HKLM\\x /F /v a");
     clean(BaseShell::Cmd, "RUN reg query HKLM\\x");
     clean(BaseShell::Cmd, "RUN echo reg add HKLM\\x");
     clean(BaseShell::Cmd, "COPY reg add/");
+}
+
+#[test]
+fn scripts_in_scripts_in_scripts_come_to_an_end() {
+    let deep = format!("RUN {}", "cmd /c ".repeat(20_000));
+    clean(BaseShell::Cmd, &deep);
 }
