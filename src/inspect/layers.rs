@@ -272,7 +272,7 @@ async fn read_layer(
     let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
     let bytes = source.blob(blob)?;
     let work = move |input: &mut Input| search.hives(input);
-    let outcome = stream::read(bytes.as_ref(), blob, depth, task.as_ref(), work).await?;
+    let outcome = stream::read(&bytes, blob, depth, task.as_ref(), work).await?;
     let (reading, found) = match outcome {
         Outcome::Whole(found) => (Reading::Whole, found),
         Outcome::Part(found) => (Reading::Part, found),
