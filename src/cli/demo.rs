@@ -80,6 +80,10 @@ impl Stage<'_> {
             ),
         )?;
         self.step(
+            "What is in it? The registry changes were written here, without Windows:",
+            &format!("inspect {host}/pause:10.0.{OLD} --registry --insecure-registry {host}"),
+        )?;
+        self.step(
             "Once more: the same inputs make the same bytes, so nothing is sent.",
             &format!(
                 "build pause --nodes {nodes} --base-registry {host}/mcr --registry {host} --push \

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::{LayerError, Reading, RegistryReport, ShutdownTimes, Skipped, as_texts};
 use crate::oci::document::{Digest, Image, ImageConfig, Platform, media_type};
+use crate::shim::{self, Shim};
 use crate::windows::release;
 use crate::windows::update::{Kb, UpdateKind, Updates};
 use crate::windows::version::WindowsVersion;
@@ -43,6 +44,8 @@ pub struct ImageFacts {
     pub cmd: Option<Vec<String>>,
     /// Whether these are a ready command line, which Windows does not quote again.
     pub args_escaped: bool,
+    /// The shim, where it is the entry point, with what it will do.
+    pub shim: Option<Shim>,
     /// The shell that a child image's `RUN` lines go through; `cmd /S /C` where there is none.
     pub shell: Option<Vec<String>>,
     /// The account that the entry point runs as.
@@ -137,6 +140,11 @@ impl ImageFacts {
             entrypoint: container.entrypoint.clone(),
             cmd: container.cmd.clone(),
             args_escaped: container.args_escaped,
+            shim: shim::recognise(
+                container.entrypoint.as_deref().unwrap_or_default(),
+                container.cmd.as_deref().unwrap_or_default(),
+                &container.env,
+            ),
             shell: container.shell.clone(),
             user: given(container.user.as_ref()),
             working_dir: given(container.working_dir.as_ref()),

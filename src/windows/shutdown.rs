@@ -3,8 +3,7 @@
 //! The entry point of a container gets five seconds unless they say otherwise. They belong together
 //! and should say the same time, but count in different units and have different types.
 
-use super::hive::Key;
-use super::registry::{KeyPath, RegistryData, RegistryEdit, Root, Typed};
+use super::registry::{KeyPath, RegistryData, RegistryEdit, Root};
 
 /// The service whose key says how long Windows waits for the entry point.
 const CEXECSVC: [&str; 3] = ["ControlSet001", "Services", "cexecsvc"];
@@ -71,68 +70,20 @@ pub fn edits(seconds: u32) -> [RegistryEdit; 2] {
     })
 }
 
-/// The times that a registry gives a container to stop, as far as it says so.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ShutdownTimes {
-    /// Seconds for the entry point.
-    pub process_seconds: Option<u64>,
-    /// Milliseconds for services.
-    pub services_milliseconds: Option<u64>,
-}
-
-impl ShutdownTimes {
-    /// Reads the times from the system hive's root, of one layer or of a merged view. A value of
-    /// another type than Windows reads there does not count.
-    pub fn of(system: &Key<'_>) -> Self {
-        let data = |setting: Setting| {
-            let path = setting.key().components().join("\\");
-            system.at(&path)?.value(setting.name())
-        };
-        Self {
-            process_seconds: data(Setting::Process).and_then(|data| match data.typed() {
-                Typed::Dword(seconds) => Some(seconds.into()),
-                _ => None,
-            }),
-            services_milliseconds: data(Setting::Service).and_then(|data| match data.typed() {
-                Typed::Text(text) => text.trim().parse().ok(),
-                _ => None,
-            }),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::windows::hive::{FileTime, Hive, write_deltas};
-
-    fn times(edits: &[RegistryEdit]) -> ShutdownTimes {
-        let hives = write_deltas(edits, FileTime::default()).unwrap();
-        ShutdownTimes::of(&Hive::read(&hives[0].bytes).unwrap().root)
-    }
 
     #[test]
-    fn the_times_that_were_set_are_read_back() {
+    fn both_settings_say_the_same_time_in_their_own_way() {
+        let [process, service] = edits(45).map(|edit| edit.to_string());
         assert_eq!(
-            edits(45)[1].to_string(),
+            process,
+            r#"set HKLM\SYSTEM\ControlSet001\Services\cexecsvc "ProcessShutdownTimeoutSeconds" = REG_DWORD 45"#
+        );
+        assert_eq!(
+            service,
             r#"set HKLM\SYSTEM\ControlSet001\Control "WaitToKillServiceTimeout" = REG_SZ "45000""#
         );
-        let times = times(&edits(45));
-        assert_eq!(times.process_seconds, Some(45));
-        assert_eq!(times.services_milliseconds, Some(45_000));
-    }
-
-    #[test]
-    fn a_time_of_the_wrong_type_does_not_count() {
-        let set = |setting: Setting, data| RegistryEdit::SetValue {
-            key: setting.key(),
-            name: setting.name().to_owned(),
-            data,
-        };
-        let wrong = [
-            set(Setting::Process, RegistryData::sz("45")),
-            set(Setting::Service, RegistryData::dword(45_000)),
-        ];
-        assert_eq!(times(&wrong), ShutdownTimes::default());
     }
 }

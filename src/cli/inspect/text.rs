@@ -10,6 +10,7 @@ use crate::inspect::{
 };
 use crate::oci::document::media_type::{self, Compression};
 use crate::oci::store::Location;
+use crate::shim::{Mode, Shim};
 use crate::windows::registry::RegistryEdit;
 use crate::windows::shutdown::Setting;
 
@@ -101,6 +102,7 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
     };
     optional_row(out, "entry point", line(&image.entrypoint))?;
     optional_row(out, "command", line(&image.cmd))?;
+    optional_row(out, "shim", image.shim.as_ref().map(shim))?;
     optional_row(out, "shell", line(&image.shell))?;
     optional_row(out, "user", image.user.as_ref())?;
     optional_row(out, "directory", image.working_dir.as_ref())?;
@@ -125,6 +127,51 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
         write_registry(report, out)?;
     }
     Ok(())
+}
+
+/// What the shim will do, and each of its settings that is not what it would be anyway.
+fn shim(shim: &Shim) -> String {
+    if let Some(problem) = &shim.problem {
+        return format!("will not start: {problem}");
+    }
+    let mut words = vec![
+        match shim.mode {
+            Mode::Pause => "waits for a stop request",
+            Mode::Help => "prints its help",
+            Mode::Run | Mode::Refuse => "stops the program gracefully",
+        }
+        .to_owned(),
+    ];
+    if let Some(settings) = &shim.settings {
+        let seconds = |seconds: f64| format!("{seconds} s");
+        words.extend(
+            settings
+                .stop_timeout
+                .map(|time| format!("within {}", seconds(time))),
+        );
+        if settings.drain > 0.0 {
+            words.push(format!("after draining for {}", seconds(settings.drain)));
+        }
+        if shim.mode == Mode::Run {
+            words.push(format!("by {}", settings.stop_signal));
+        }
+        words.extend(
+            settings
+                .pre_stop
+                .iter()
+                .map(|command| format!("first running {command}")),
+        );
+        words.extend(
+            settings
+                .service
+                .iter()
+                .map(|service| format!("with service {service}")),
+        );
+        if !settings.kill_tree {
+            words.push("leaving its children alone".to_owned());
+        }
+    }
+    words.join(", ")
 }
 
 fn release(image: &ImageFacts) -> Option<String> {
