@@ -3,7 +3,7 @@
 //! The entry point of a container gets five seconds unless they say otherwise. They belong together
 //! and should say the same time, but count in different units and have different types.
 
-use super::registry::{KeyPath, RegistryData, RegistryEdit, Root};
+use super::registry::{DataType, KeyPath, RegistryData, RegistryEdit, Root, Typed};
 
 /// The service whose key says how long Windows waits for the entry point.
 const CEXECSVC: [&str; 3] = ["ControlSet001", "Services", "cexecsvc"];
@@ -59,6 +59,25 @@ impl Setting {
             Self::Service => RegistryData::sz(&(u64::from(seconds) * 1000).to_string()),
         }
     }
+
+    /// The type that Windows reads there.
+    pub const fn data_type(self) -> DataType {
+        match self {
+            Self::Process => DataType::DWORD,
+            Self::Service => DataType::SZ,
+        }
+    }
+
+    /// The time that the data gives; nothing where it is not what Windows reads there.
+    pub fn milliseconds(self, data: &RegistryData) -> Option<u64> {
+        match (self, data.kind(), data.typed()) {
+            (Self::Process, DataType::DWORD, Typed::Dword(seconds)) => {
+                Some(u64::from(seconds) * 1000)
+            }
+            (Self::Service, DataType::SZ, Typed::Text(text)) => text.trim().parse().ok(),
+            _ => None,
+        }
+    }
 }
 
 /// The edits that give a container this many seconds to stop.
@@ -75,15 +94,29 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_settings_say_the_same_time_in_their_own_way() {
-        let [process, service] = edits(45).map(|edit| edit.to_string());
+    fn the_times_that_were_set_are_read_back() {
         assert_eq!(
-            process,
-            r#"set HKLM\SYSTEM\ControlSet001\Services\cexecsvc "ProcessShutdownTimeoutSeconds" = REG_DWORD 45"#
-        );
-        assert_eq!(
-            service,
+            edits(45)[1].to_string(),
             r#"set HKLM\SYSTEM\ControlSet001\Control "WaitToKillServiceTimeout" = REG_SZ "45000""#
         );
+        for setting in Setting::BOTH {
+            let data = setting.data(45);
+            assert_eq!(data.kind(), setting.data_type());
+            assert_eq!(setting.milliseconds(&data), Some(45_000));
+        }
+    }
+
+    #[test]
+    fn a_time_of_the_wrong_type_does_not_count() {
+        let wrong = [
+            (Setting::Process, RegistryData::sz("45")),
+            (Setting::Process, RegistryData::dword_big_endian(45)),
+            (Setting::Service, RegistryData::dword(45_000)),
+            (Setting::Service, RegistryData::expand_sz("45000")),
+            (Setting::Service, RegistryData::sz("45 s")),
+        ];
+        for (setting, data) in wrong {
+            assert_eq!(setting.milliseconds(&data), None, "{data}");
+        }
     }
 }
