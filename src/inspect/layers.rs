@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::PARALLEL;
 use super::stream::{self, Depth, Input, Outcome};
 use crate::layer::{EntryKind, LayerReader, Limits, ReadError};
-use crate::oci::document::{Descriptor, Digest, DocumentError, Image, media_type};
+use crate::oci::document::{Descriptor, Digest, Image, media_type};
 use crate::oci::store::{Source, StoreError};
 use crate::progress::Progress;
 use crate::windows::hive;
@@ -108,20 +108,9 @@ pub enum LayerProblem {
     /// The place that has it failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Its bytes could not be read to their end.
+    /// Its bytes could not be read to their end, or are not those that its digest names.
     #[error("could not read its bytes")]
     Read(#[source] io::Error),
-    /// There are more or fewer bytes than the manifest says.
-    #[error("it has {found} bytes: expected {expected}")]
-    Length {
-        /// What the manifest says.
-        expected: u64,
-        /// What came, as far as it was read.
-        found: u64,
-    },
-    /// Its bytes are not those that its digest names.
-    #[error(transparent)]
-    Content(#[from] DocumentError),
     /// It is no layer that Windows could read.
     #[error(transparent)]
     Tar(#[from] ReadError),
@@ -270,9 +259,9 @@ async fn read_layer(
         budget: Budget(Arc::clone(&budget.0)),
     };
     let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
-    let bytes = source.blob(blob)?;
+    let reader = source.open_blob(blob).await?;
     let work = move |input: &mut Input| search.hives(input);
-    let outcome = stream::read(&bytes, blob, depth, task.as_ref(), work).await?;
+    let outcome = stream::read(reader, depth, task.as_ref(), work).await?;
     let (reading, found) = match outcome {
         Outcome::Whole(found) => (Reading::Whole, found),
         Outcome::Part(found) => (Reading::Part, found),

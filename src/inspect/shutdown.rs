@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 use crate::oci::document::Digest;
 use crate::windows::hive::{Key, Semantics};
 use crate::windows::registry::upcase::same;
-use crate::windows::registry::{DataType, RegistryData, Typed};
+use crate::windows::registry::{DataType, RegistryData};
 use crate::windows::shutdown::{DEFAULT_SECONDS, Setting};
 
 /// The two shutdown times of an image as its layers set them.
@@ -113,22 +113,11 @@ impl ShutdownSetting {
         layer_digest: Digest,
     ) -> Self {
         Self {
-            milliseconds: milliseconds(setting, &data),
+            milliseconds: setting.milliseconds(&data),
             data,
             layer,
             layer_digest,
         }
-    }
-}
-
-/// What Windows understands of the data.
-fn milliseconds(setting: Setting, data: &RegistryData) -> Option<u64> {
-    match (setting, data.kind(), data.typed()) {
-        (Setting::Process, DataType::DWORD, Typed::Dword(seconds)) => {
-            Some(u64::from(seconds) * 1000)
-        }
-        (Setting::Service, DataType::SZ, Typed::Text(text)) => text.trim().parse().ok(),
-        _ => None,
     }
 }
 
@@ -158,7 +147,7 @@ fn warnings(
 /// A wrong type, or a number that was meant in the other setting's unit: sixteen minutes in round
 /// thousands of seconds, or less than one second.
 fn misuse(setting: Setting, found: &ShutdownSetting) -> Option<ShutdownWarning> {
-    if found.data.kind() != wanted_type(setting) {
+    if found.data.kind() != setting.data_type() {
         return Some(ShutdownWarning::Type {
             setting,
             found: found.data.kind(),
@@ -177,13 +166,6 @@ fn misuse(setting: Setting, found: &ShutdownSetting) -> Option<ShutdownWarning> 
         _ => return None,
     };
     Some(ShutdownWarning::Unit { setting, number })
-}
-
-fn wanted_type(setting: Setting) -> DataType {
-    match setting {
-        Setting::Process => DataType::DWORD,
-        Setting::Service => DataType::SZ,
-    }
 }
 
 fn unit(setting: Setting) -> (&'static str, &'static str) {
@@ -212,7 +194,7 @@ impl fmt::Display for ShutdownWarning {
                 f,
                 "{} is a {found}: Windows reads a {} there",
                 setting.name(),
-                wanted_type(*setting)
+                setting.data_type()
             ),
             Self::NoNumber { setting, found } => write!(
                 f,

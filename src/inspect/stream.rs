@@ -1,4 +1,4 @@
-//! A blob that arrives asynchronously, read by code that blocks, and checked against its digest.
+//! A blob that arrives asynchronously, read by code that blocks.
 //!
 //! The bytes cross over a channel. When the work is given up, the channel closes and the reading
 //! thread comes to an end by itself; one that waited on the runtime would still do so while the
@@ -11,8 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
 use super::layers::LayerProblem;
-use crate::oci::document::{Descriptor, Hasher};
-use crate::oci::registry::{BlobReader, BlobSource};
+use crate::oci::registry::BlobReader;
 use crate::progress::Task;
 
 /// The bytes that are asked for at once, and how many such pieces may wait.
@@ -32,7 +31,7 @@ pub(super) enum Depth {
 
 /// What came of it.
 pub(super) enum Outcome<T> {
-    /// The blob was read to its end and is what its digest says.
+    /// The blob was read to its end.
     Whole(T),
     /// The work was done before the end.
     Part(T),
@@ -40,17 +39,22 @@ pub(super) enum Outcome<T> {
     OutOfReach,
 }
 
-/// Has `work` read a blob in a thread of its own.
+/// Has `work` read a blob in a thread of its own. At its end the reader has to fail unless the
+/// bytes were the right ones.
 pub(super) async fn read<T: Send + 'static>(
-    source: &dyn BlobSource,
-    blob: &Descriptor,
+    reader: BlobReader,
     depth: Depth,
     task: &dyn Task,
     work: impl FnOnce(&mut Input) -> Result<T, LayerProblem> + Send + 'static,
 ) -> Result<Outcome<T>, LayerProblem> {
-    let reader = source.open(0).await.map_err(LayerProblem::Read)?;
     let (sender, receiver) = mpsc::channel(WAITING);
-    let mut input = Input::new(receiver, blob, depth)?;
+    let mut input = Input {
+        receiver,
+        chunk: Bytes::new(),
+        received: 0,
+        depth,
+        out_of_reach: false,
+    };
     let thread = tokio::task::spawn_blocking(move || {
         let result = work(&mut input);
         input.conclude(result)
@@ -89,33 +93,12 @@ async fn pump(mut reader: BlobReader, sender: mpsc::Sender<io::Result<Bytes>>, t
 pub(super) struct Input {
     receiver: mpsc::Receiver<io::Result<Bytes>>,
     chunk: Bytes,
-    blob: Descriptor,
-    hasher: Hasher,
     received: u64,
     depth: Depth,
     out_of_reach: bool,
-    /// The bytes ended with an error of their source's.
-    broken: bool,
 }
 
 impl Input {
-    fn new(
-        receiver: mpsc::Receiver<io::Result<Bytes>>,
-        blob: &Descriptor,
-        depth: Depth,
-    ) -> Result<Self, LayerProblem> {
-        Ok(Self {
-            receiver,
-            chunk: Bytes::new(),
-            blob: blob.clone(),
-            hasher: Hasher::of(&blob.digest)?,
-            received: 0,
-            depth,
-            out_of_reach: false,
-            broken: false,
-        })
-    }
-
     /// Takes the next piece; false at the end.
     fn advance(&mut self) -> io::Result<bool> {
         if let Depth::Beginning(limit) = self.depth
@@ -127,17 +110,13 @@ impl Input {
         let Some(piece) = self.receiver.blocking_recv() else {
             return Ok(false);
         };
-        self.broken = piece.is_err();
         self.chunk = piece?;
-        self.hasher.update(&self.chunk);
         self.received += self.chunk.len() as u64;
-        if self.received > self.blob.size {
-            return Err(io::Error::other("there is more than there should be"));
-        }
         Ok(true)
     }
 
-    /// What the result is worth. Wrong bytes are the cause of whatever else went wrong with them.
+    /// What the result is worth. Wrong bytes, which show at the end, are the cause of whatever else
+    /// went wrong with them.
     fn conclude<T>(mut self, result: Result<T, LayerProblem>) -> Result<Outcome<T>, LayerProblem> {
         if self.out_of_reach {
             return Ok(Outcome::OutOfReach);
@@ -145,29 +124,8 @@ impl Input {
         if self.depth != Depth::ToTheEnd {
             return result.map(Outcome::Part);
         }
-        let drained = self.drain();
-        if self.broken {
-            result?;
-            drained.map_err(LayerProblem::Read)?;
-            return Err(self.length());
-        }
-        if self.received != self.blob.size {
-            return Err(self.length());
-        }
-        self.hasher.check(&self.blob.digest)?;
+        while self.advance().map_err(LayerProblem::Read)? {}
         result.map(Outcome::Whole)
-    }
-
-    fn length(&self) -> LayerProblem {
-        LayerProblem::Length {
-            expected: self.blob.size,
-            found: self.received,
-        }
-    }
-
-    fn drain(&mut self) -> io::Result<()> {
-        while self.advance()? {}
-        Ok(())
     }
 }
 
@@ -194,12 +152,10 @@ mod tests {
     use std::task::{Context, Poll};
     use std::time::Duration;
 
-    use futures_util::future::BoxFuture;
     use tokio::io::{AsyncRead, ReadBuf};
 
     use super::*;
     use crate::inspect::in_one_line;
-    use crate::oci::document::sha256;
     use crate::progress::Silent;
 
     /// A source of zeros that counts how many it gave, and stops giving after some.
@@ -224,12 +180,9 @@ mod tests {
                 then,
             }
         }
-    }
 
-    impl BlobSource for Zeros {
-        fn open(&self, _offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
-            let reader = self.clone();
-            Box::pin(async { Ok(Box::pin(reader) as BlobReader) })
+        fn open(&self) -> BlobReader {
+            Box::pin(self.clone())
         }
     }
 
@@ -252,10 +205,6 @@ mod tests {
         }
     }
 
-    fn huge() -> Descriptor {
-        Descriptor::new("", sha256(b"another content"), 1 << 40)
-    }
-
     fn count_all(input: &mut Input) -> Result<u64, LayerProblem> {
         io::copy(input, &mut io::sink()).map_err(LayerProblem::Read)
     }
@@ -266,7 +215,7 @@ mod tests {
     async fn no_more_than_the_beginning_is_asked_for() {
         let zeros = Zeros::new(u64::MAX, Then::Stall);
         let depth = Depth::Beginning(1 << 20);
-        let outcome = read(&zeros, &huge(), depth, &Silent, count_all).await;
+        let outcome = read(zeros.open(), depth, &Silent, count_all).await;
         assert!(matches!(outcome, Ok(Outcome::OutOfReach)));
         assert!(zeros.given.load(Ordering::SeqCst) <= (1 << 20) + UNDER_WAY);
     }
@@ -278,8 +227,7 @@ mod tests {
             let mut some = [0; 10];
             input.read_exact(&mut some).map_err(LayerProblem::Read)
         };
-        let blob = huge();
-        let reading = read(&zeros, &blob, Depth::UntilFound, &Silent, work);
+        let reading = read(zeros.open(), Depth::UntilFound, &Silent, work);
         let outcome = tokio::time::timeout(Duration::from_secs(20), reading).await;
         assert!(matches!(outcome, Ok(Ok(Outcome::Part(())))));
     }
@@ -288,7 +236,7 @@ mod tests {
     async fn the_reason_why_the_bytes_ended_is_told_rather_than_their_number() {
         for depth in [Depth::ToTheEnd, Depth::UntilFound] {
             let zeros = Zeros::new(300_000, Then::Fail);
-            let outcome = read(&zeros, &huge(), depth, &Silent, count_all).await;
+            let outcome = read(zeros.open(), depth, &Silent, count_all).await;
             let error = outcome.err().unwrap();
             assert_eq!(
                 in_one_line(&error),
@@ -306,8 +254,7 @@ mod tests {
             sender.send(count.is_ok()).unwrap();
             Ok(())
         };
-        let blob = huge();
-        let reading = read(&zeros, &blob, Depth::ToTheEnd, &Silent, work);
+        let reading = read(zeros.open(), Depth::ToTheEnd, &Silent, work);
         let given_up = tokio::time::timeout(Duration::from_millis(50), reading).await;
         assert!(given_up.is_err());
         let ended = tokio::time::timeout(Duration::from_secs(20), ended).await;
@@ -315,22 +262,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_blob_is_believed_when_all_of_it_is_right() {
-        let bytes = Bytes::from(vec![7; 3 * CHUNK + 5]);
-        let right = Descriptor::new("", sha256(&bytes), bytes.len() as u64);
-        let work = |_: &mut Input| Ok(());
-        let outcome = read(&bytes, &right, Depth::ToTheEnd, &Silent, work).await;
-        assert!(matches!(outcome, Ok(Outcome::Whole(()))));
-        let other = Bytes::from(vec![8; bytes.len()]);
-        let outcome = read(&other, &right, Depth::ToTheEnd, &Silent, work).await;
-        assert!(matches!(outcome, Err(LayerProblem::Content(_))));
-        for size in [right.size - 1, right.size + 1] {
-            let wrong = Descriptor {
-                size,
-                ..right.clone()
-            };
-            let outcome = read(&bytes, &wrong, Depth::ToTheEnd, &Silent, work).await;
-            assert!(matches!(outcome, Err(LayerProblem::Length { .. })));
-        }
+    async fn wrong_bytes_are_the_cause_of_what_is_made_of_them() {
+        let zeros = Zeros::new(3 * CHUNK as u64, Then::Fail);
+        let work = |_: &mut Input| -> Result<(), _> { Err(LayerProblem::TooMuch) };
+        let outcome = read(zeros.open(), Depth::ToTheEnd, &Silent, work).await;
+        let error = outcome.err().unwrap();
+        assert!(matches!(error, LayerProblem::Read(_)), "{error}");
+        let outcome = read(zeros.open(), Depth::UntilFound, &Silent, work).await;
+        assert!(matches!(outcome, Err(LayerProblem::TooMuch)));
     }
 }

@@ -103,62 +103,60 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
     assert_eq!(image["shutdown"]["complete"], false);
 }
 
-/// Three layers: one as Windows' own tools write it, one of ours over it, and a bottom one with hives
-/// where Windows has them.
-fn with_base() -> StandIn {
-    let base = deltas(&[
-        set(
-            r"HKLM\SYSTEM\CurrentControlSet\Control",
-            "WaitToKillServiceTimeout",
-            RegistryData::sz("5000"),
-        ),
-        set(
-            r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack",
-            "Start",
-            RegistryData::dword(2),
-        ),
-        set(r"HKLM\SOFTWARE\Contoso\Old", "Kept", RegistryData::dword(1)),
-        set(r"HKU\.DEFAULT\Console", "FontSize", RegistryData::dword(12)),
-    ]);
-    let mut bottom = vec![file("Files/Windows/explorer.exe", "MZ")];
-    for (path, hive) in base {
+/// The hives of Windows as its bottom layer has them.
+fn windows_hives(edits: &[RegistryEdit]) -> Files {
+    let named = |(path, hive): (String, Vec<u8>)| {
         let root = Root::from_delta_name(path.trim_start_matches("Hives/")).unwrap();
         let name = match root {
             Root::System => "SYSTEM",
             Root::Software => "SOFTWARE",
             Root::DefaultUser => "DEFAULT",
         };
-        bottom.push((format!("Files/Windows/System32/config/{name}"), hive));
-    }
-    let mut docker = vec![file("Files/app.exe", "MZ"), file("Hives/Sam_Delta", "regf")];
-    docker.extend(deltas(&[
-        set(r"HKLM\SOFTWARE\Contoso\Old", "New", RegistryData::sz("ä")),
+        (format!("Files/Windows/System32/config/{name}"), hive)
+    };
+    deltas(edits).into_iter().map(named).collect()
+}
+
+fn base_edits() -> Vec<RegistryEdit> {
+    let services = r"HKLM\SYSTEM\CurrentControlSet\Services";
+    vec![
         set(
-            r"HKLM\SYSTEM\CurrentControlSet\Services\App",
+            r"HKLM\SYSTEM\CurrentControlSet\Control",
+            "WaitToKillServiceTimeout",
+            RegistryData::sz("5000"),
+        ),
+        set(
+            &format!(r"{services}\DiagTrack"),
             "Start",
             RegistryData::dword(2),
         ),
+        set(r"HKLM\SOFTWARE\Contoso\Old", "Kept", RegistryData::dword(1)),
+        set(r"HKU\.DEFAULT\Console", "FontSize", RegistryData::dword(12)),
+    ]
+}
+
+/// Three layers: a bottom one with hives where Windows has them, one as Windows' own tools write it,
+/// and one of ours.
+fn with_base() -> StandIn {
+    let mut bottom = vec![file("Files/Windows/explorer.exe", "MZ")];
+    bottom.extend(windows_hives(&base_edits()));
+    let app = r"HKLM\SYSTEM\CurrentControlSet\Services\App";
+    let mut docker = vec![file("Files/app.exe", "MZ"), file("Hives/Sam_Delta", "regf")];
+    docker.extend(deltas(&[
+        set(r"HKLM\SOFTWARE\Contoso\Old", "New", RegistryData::sz("ä")),
+        set(app, "Start", RegistryData::dword(2)),
     ]));
-    let ours = deltas(
-        &[
-            edits(20).to_vec(),
-            vec![
-                RegistryEdit::DeleteKey {
-                    key: r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack"
-                        .parse()
-                        .unwrap(),
-                },
-                RegistryEdit::CreateKey {
-                    key: r"HKLM\SYSTEM\CurrentControlSet\Services\App"
-                        .parse()
-                        .unwrap(),
-                    mode: KeyMode::Replace,
-                },
-            ],
-        ]
-        .concat(),
-    );
-    empty().files(&bottom).files(&docker).files(&ours)
+    let mut ours = edits(20).to_vec();
+    ours.push(RegistryEdit::DeleteKey {
+        key: r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack"
+            .parse()
+            .unwrap(),
+    });
+    ours.push(RegistryEdit::CreateKey {
+        key: app.parse().unwrap(),
+        mode: KeyMode::Replace,
+    });
+    empty().files(&bottom).files(&docker).files(&deltas(&ours))
 }
 
 #[test]
@@ -204,4 +202,50 @@ fn a_bottom_layer_without_a_registry_is_named_when_it_is_wanted() {
                     Files/Windows/System32/config/SYSTEM";
     assert!(said.contains(expected), "{said}");
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
+}
+
+#[test]
+fn a_large_bottom_layer_is_read_as_far_as_its_hives() {
+    let mut bottom = windows_hives(&base_edits());
+    bottom.push(zeros());
+    let tar = tar_of(&bottom);
+    let image = empty()
+        .stored(Flavour::Oci.layer(), &tar.clone(), tar.clone())
+        .files(&deltas(&edits(20)));
+    let layout = InLayout::new(&image);
+    let mut damaged = tar;
+    *damaged.last_mut().unwrap() = 1;
+    std::fs::write(layout.blob(&image, 1), damaged).unwrap();
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    assert_eq!(code, 0, "the damage is beyond what is read: {said}");
+    let image = &found["images"][0];
+    assert_eq!(image["layers"][0]["read"], "part");
+    assert_eq!(image["layers"][1]["read"], "whole");
+    assert_eq!(image["registry"]["over_base"], true);
+    assert_eq!(image["registry"]["result"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn a_hive_that_windows_wrote_is_shown_whole() {
+    let sample = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../shared/data/hives/System_Delta"
+    );
+    let Ok(hive) = std::fs::read(sample) else {
+        eprintln!("skipped: {sample} is not there");
+        return;
+    };
+    let image = windows().files(&vec![file("Hives/System_Delta", hive)]);
+    let layout = InLayout::new(&image);
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    assert_eq!(code, 0, "{said}");
+    let changes = found["images"][0]["registry"]["layers"][0]["changes"].clone();
+    let deleted = changes.as_array().unwrap().iter();
+    let deleted = deleted.filter(|change| change["action"] == "delete_key");
+    assert_eq!(deleted.count(), 2);
+    let mut file = inspect(&layout.place, &["--format", "reg"]);
+    let output = file.output().unwrap();
+    assert!(output.status.success());
+    let again = wincimg::windows::regfile::import(&output.stdout).unwrap();
+    assert!(again.len() >= changes.as_array().unwrap().len());
 }

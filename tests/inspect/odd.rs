@@ -179,11 +179,15 @@ fn layers_that_were_changed_or_cut_are_told_apart() {
         (changed, "the content has digest sha256:".to_owned()),
         (
             right[..right.len() - 5].to_vec(),
-            format!("it has {} bytes: expected {}", right.len() - 5, right.len()),
+            format!(
+                "has {} bytes: expected at least {}",
+                right.len() - 5,
+                right.len()
+            ),
         ),
         (
             Vec::new(),
-            format!("it has 0 bytes: expected {}", right.len()),
+            format!("has 0 bytes: expected at least {}", right.len()),
         ),
     ];
     for (bytes, problem) in cases {

@@ -11,6 +11,7 @@ use crate::inspect::{
 use crate::oci::document::media_type::{self, Compression};
 use crate::oci::store::Location;
 use crate::shim::{Mode, Shim};
+use crate::windows::quoting::argv::quote;
 use crate::windows::registry::RegistryEdit;
 use crate::windows::shutdown::Setting;
 
@@ -204,15 +205,11 @@ fn labels(image: &ImageFacts) -> impl Iterator<Item = String> {
 }
 
 fn command_line(arguments: &[String], escaped: bool) -> String {
-    let quoted = arguments.iter().map(|argument| {
-        let plain = escaped || (!argument.is_empty() && !argument.contains([' ', '\t', '"']));
-        if plain {
-            argument.clone()
-        } else {
-            format!("\"{}\"", argument.replace('"', "\\\""))
-        }
-    });
-    quoted.collect::<Vec<_>>().join(" ")
+    if escaped {
+        return arguments.join(" ");
+    }
+    let quoted: Vec<_> = arguments.iter().map(|argument| quote(argument)).collect();
+    quoted.join(" ")
 }
 
 fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<()> {
