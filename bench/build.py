@@ -3,7 +3,7 @@
 
     cargo build --release && bench/build.py [RUNS]
 
-Needs docker-registry. The base images are stand-ins that lie in the same registry, as they do on a
+Needs docker-registry and GNU time. The base images are stand-ins that lie in the same registry, as they do on a
 mirror. Every run pushes to a repository of its own, so that it has everything to send.
 """
 
@@ -76,14 +76,14 @@ def push_base(registry, repository, version):
 
 def measure(arguments):
     """Wall time in ms and peak memory in KiB of one run."""
-    started = time.monotonic()
-    process = subprocess.Popen([WINCIMG, *arguments], stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    elapsed = (time.monotonic() - started) * 1000
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"error: wincimg {' '.join(arguments)} ended with {process.returncode}")
-    return elapsed, usage.ru_maxrss
+    with tempfile.NamedTemporaryFile("r") as peak:
+        command = ["/usr/bin/time", "-o", peak.name, "-f", "%M", WINCIMG, *arguments]
+        started = time.monotonic()
+        process = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        elapsed = (time.monotonic() - started) * 1000
+        if process.returncode:
+            sys.exit(f"error: wincimg {' '.join(arguments)} ended with {process.returncode}")
+        return elapsed, int(peak.read())
 
 
 def row(name, runs):

@@ -233,7 +233,7 @@ impl Delivery<'_> {
         let tag = route.naming.tag_of(image, route.several);
         let location = route.destination.location(route.naming, &tag)?;
         let source = Source::Registry(self.registry.repository(&image.base.reference));
-        let published = publish(assembled, &source, route.sink, location.tag(), route.copier)
+        let up_to_date = publish(assembled, &source, route.sink, location.tag(), route.copier)
             .await
             .map_err(|source| DeliveryError::Image {
                 image: location.to_string(),
@@ -248,7 +248,7 @@ impl Delivery<'_> {
             base: base_of(image),
             layers: layers_of(assembled),
             pushed: matches!(route.destination, Destination::Registry(_)),
-            up_to_date: published.up_to_date,
+            up_to_date,
         };
         Ok((delivered, assembled.image.index_entry()))
     }

@@ -8,13 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
+use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::layer::{
     self, Compression, LayerError, LayerPath, PathError, Spooled, SpooledBlob, WriteOptions,
 };
-use crate::oci::copy::{Copier, CopyError, CopyPlan, CopyReport, PlannedBlob};
+use crate::oci::copy::{Copier, CopyError, Foreign, PlannedBlob};
 use crate::oci::document::{
     self, ContainerConfig, Descriptor, Digest, Document, DocumentError, Flavour, History, Image,
 };
@@ -130,15 +131,6 @@ pub struct Assembled {
 struct OwnLayer {
     descriptor: Descriptor,
     blob: Spooled,
-}
-
-/// Where an image ended up.
-#[derive(Debug)]
-pub struct Published {
-    /// Whether anything had to be sent.
-    pub up_to_date: bool,
-    /// What was done about the base's layers.
-    pub report: CopyReport,
 }
 
 /// Makes the image that a plan describes. This works on the processor and the disk: call it outside
@@ -351,47 +343,37 @@ fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
 }
 
 /// Brings an image to its place, under a tag or by its digest alone: first what it consists of, as
-/// far as that is not there, then its manifest.
+/// far as that is not there, all at once, then its manifest. Answers whether all of it was there.
 pub async fn publish(
     assembled: &Assembled,
     source: &Source,
     sink: &Sink,
     tag: Option<&str>,
     copier: &Copier,
-) -> Result<Published, DirectError> {
+) -> Result<bool, DirectError> {
     let image = &assembled.image;
     let root = Document::Manifest(Box::new(image.manifest().clone()));
-    let up_to_date = sink.publishes(&root, tag).await?;
-    if !up_to_date {
-        let layer = async {
-            match &assembled.layer {
-                Some(OwnLayer { descriptor, blob }) => match blob {
-                    Spooled::Memory(bytes) => copier.put(descriptor, bytes, sink).await.map(drop),
-                    Spooled::Disk(path) => {
-                        let file = path.to_path_buf();
-                        copier.put(descriptor, &file, sink).await.map(drop)
-                    }
-                },
-                None => Ok(()),
-            }
-        };
-        let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
-        tokio::try_join!(layer, config)?;
+    if sink.publishes(&root, tag).await? {
+        return Ok(true);
     }
-    let plan = CopyPlan {
-        source_digest: image.digest().clone(),
-        root,
-        children: Vec::new(),
-        blobs: assembled
-            .base_blobs
-            .iter()
-            .map(|blob| PlannedBlob {
-                descriptor: blob.clone(),
-                optional_in_registries: false,
-            })
-            .collect(),
-        platforms: vec![image.config().platform()],
+    let layer = async {
+        match &assembled.layer {
+            Some(OwnLayer { descriptor, blob }) => match blob {
+                Spooled::Memory(bytes) => copier.put(descriptor, bytes, sink).await.map(drop),
+                Spooled::Disk(path) => {
+                    let file = path.to_path_buf();
+                    copier.put(descriptor, &file, sink).await.map(drop)
+                }
+            },
+            None => Ok(()),
+        }
     };
-    let report = copier.copy(&plan, source, sink, tag).await?;
-    Ok(Published { up_to_date, report })
+    let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
+    let base = try_join_all(assembled.base_blobs.iter().map(|blob| async move {
+        let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
+        copier.bring(&blob, source, sink).await
+    }));
+    tokio::try_join!(layer, config, base)?;
+    sink.publish(&root, tag).await?;
+    Ok(false)
 }
