@@ -68,8 +68,8 @@ enum Command {
     Doctor(doctor::Doctor),
     Hotfix(hotfix::Hotfix),
     Images(images::Images),
-    Lint(lint::Lint),
     Inspect(inspect::Inspect),
+    Lint(lint::Lint),
     Mirror(mirror::Mirror),
 }
 
@@ -84,8 +84,8 @@ impl Command {
             Self::Doctor(command) => command.run(),
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),
-            Self::Lint(command) => command.run(session),
             Self::Inspect(command) => command.run(session),
+            Self::Lint(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
         }
     }
