@@ -23,23 +23,32 @@ pub(super) fn complete(
     find: impl Fn(&str) -> Vec<Finding>,
 ) {
     let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
-    for index in 0..findings.len() {
-        if shares_lines(findings, index) {
+    for (index, shares) in sharing_lines(findings).into_iter().enumerate() {
+        if shares && rounds > 0 {
             findings[index].fix = repeated(source, &findings[index], &find, &mut rounds);
         }
     }
 }
 
-/// Whether another finding would correct some of the same lines.
-fn shares_lines(findings: &[Finding], index: usize) -> bool {
-    let own = &findings[index];
-    own.fix.is_some()
-        && findings.iter().enumerate().any(|(other_index, other)| {
-            other_index != index
-                && other.fix.is_some()
-                && other.line <= own.last_line
-                && own.line <= other.last_line
-        })
+/// For each finding, in the order of their lines, whether another one's correction has lines in
+/// common with its own.
+fn sharing_lines(findings: &[Finding]) -> Vec<bool> {
+    let mut shares = vec![false; findings.len()];
+    let mut furthest: Option<usize> = None;
+    for (index, finding) in findings.iter().enumerate() {
+        if finding.fix.is_none() {
+            continue;
+        }
+        if let Some(before) = furthest.filter(|before| findings[*before].last_line >= finding.line)
+        {
+            shares[before] = true;
+            shares[index] = true;
+        }
+        if furthest.is_none_or(|before| findings[before].last_line <= finding.last_line) {
+            furthest = Some(index);
+        }
+    }
+    shares
 }
 
 /// Corrects what is still found within a correction until nothing is.
