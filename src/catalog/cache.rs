@@ -57,7 +57,7 @@ pub enum CacheError {
 }
 
 /// The table in force: the embedded one and what an earlier refresh added to it.
-pub fn load(path: &Path) -> Result<Updates, CacheError> {
+pub fn load_updates(path: &Path) -> Result<Updates, CacheError> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -84,7 +84,7 @@ fn with_floor(cached: &Updates) -> Updates {
 }
 
 /// Reads the page of releases anew and puts the table made from it in the place of the cached one.
-pub async fn refresh(http: &Http, page: &str, path: &Path) -> Result<Updates, CacheError> {
+pub async fn refresh_updates(http: &Http, page: &str, path: &Path) -> Result<Updates, CacheError> {
     let url: Url = page
         .parse()
         .map_err(|_| CacheError::Address(page.to_owned()))?;
@@ -101,7 +101,7 @@ pub async fn refresh(http: &Http, page: &str, path: &Path) -> Result<Updates, Ca
         )
         .await?;
     // What an earlier refresh learnt stays known, unless it is damaged.
-    let known = load(path).unwrap_or_else(|_| Updates::embedded().clone());
+    let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
     let updates = read_release_info(&html, &known).map_err(|source| CacheError::Page {
         url: page.to_owned(),
         source,
@@ -138,7 +138,7 @@ mod tests {
     fn without_a_cache_the_embedded_table_is_in_force() {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(
-            &load(&folder.path().join("none")).unwrap(),
+            &load_updates(&folder.path().join("none")).unwrap(),
             Updates::embedded()
         );
     }
@@ -152,7 +152,7 @@ mod tests {
             "17763\t1158\tKB9999999\t2020-04-14\tB\n17763\t9999\tKB5555555\t2027-01-01\tB\n",
         )
         .unwrap();
-        let updates = load(&path).unwrap();
+        let updates = load_updates(&path).unwrap();
         assert_eq!(updates.all().len(), Updates::embedded().all().len() + 1);
         assert_eq!(updates.newest(17763).unwrap().revision, 9999);
         assert!(updates.of_kb("KB9999999".parse().unwrap()).next().is_none());
@@ -163,7 +163,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("updates.tsv");
         fs::write(&path, "17763\t1158\n").unwrap();
-        let error = load(&path).unwrap_err();
+        let error = load_updates(&path).unwrap_err();
         assert!(
             error
                 .to_string()

@@ -17,8 +17,8 @@ use super::http::{Http, HttpError, Vouched, host_of, shown};
 use super::msu::{self, PackageError, article_in_name};
 use super::part::{Part, remove};
 use super::product::Arch;
-use super::transfer::{Transfer, TransferError};
-use crate::progress::{Progress, Task};
+use super::transfer::{Line, Transfer, TransferError};
+use crate::progress::Progress;
 use crate::windows::update::Kb;
 
 /// What the files are expected to be.
@@ -220,9 +220,9 @@ impl<'f> Job<'f> {
     }
 
     async fn run(&self, http: &Http, progress: &dyn Progress) -> Result<Fetched, DownloadError> {
-        let task = progress.task(&self.file.name, self.size);
+        let line = Line::new(progress, &self.file.name);
         if let Some(fetched) = self.already_there(progress).await? {
-            task.done("already there");
+            line.done("already there");
             return Ok(fetched);
         }
         let (target, digest) = (self.target.clone(), self.digest);
@@ -231,7 +231,7 @@ impl<'f> Job<'f> {
             .map_err(file_error("open the part of", &self.target))?
             .ok_or_else(|| DownloadError::Busy(self.target.clone()))?;
         let resumed;
-        (part, resumed) = self.transfer(http, part, task.as_ref()).await?;
+        (part, resumed) = self.transfer(http, part, &line).await?;
         if resumed && !self.is_expected(&part.digest()) {
             // Bytes of two states of the file, perhaps; in one piece it may be right.
             progress.note(&format!(
@@ -240,9 +240,9 @@ impl<'f> Job<'f> {
             ));
             part.restart()
                 .map_err(file_error("restart", &self.target))?;
-            (part, _) = self.transfer(http, part, task.as_ref()).await?;
+            (part, _) = self.transfer(http, part, &line).await?;
         }
-        self.keep(part, task.as_ref()).await
+        self.keep(part, &line).await
     }
 
     fn is_expected(&self, found: &Digest) -> bool {
@@ -283,7 +283,7 @@ impl<'f> Job<'f> {
         &self,
         http: &Http,
         part: Part,
-        task: &dyn Task,
+        line: &Line<'_>,
     ) -> Result<(Part, bool), DownloadError> {
         let vouched = match self.digest {
             Some(_) => Vouched::ByDigest,
@@ -301,7 +301,7 @@ impl<'f> Job<'f> {
             client,
             url: &self.url,
             size: self.size,
-            task,
+            line,
         };
         transfer.run(part).await.map_err(|error| match error {
             TransferError::Http(source) => DownloadError::Http {
@@ -320,7 +320,7 @@ impl<'f> Job<'f> {
     }
 
     /// Gives a whole file its name, if it is the right one.
-    async fn keep(&self, part: Part, task: &dyn Task) -> Result<Fetched, DownloadError> {
+    async fn keep(&self, part: Part, line: &Line<'_>) -> Result<Fetched, DownloadError> {
         let digest = part.digest();
         if let Some(expected) = self.digest.filter(|_| !self.is_expected(&digest)) {
             part.discard()
@@ -340,7 +340,7 @@ impl<'f> Job<'f> {
         let size = part.written();
         part.keep_as(&self.target)
             .map_err(file_error("rename the part of", &self.target))?;
-        task.done("verified");
+        line.done("verified");
         Ok(Fetched {
             path: self.target.clone(),
             size,
@@ -352,7 +352,7 @@ impl<'f> Job<'f> {
 
     async fn check_package(&self, path: &Path) -> Result<(), DownloadError> {
         let (path, name, kb, arch) = (path.to_owned(), self.file.name.clone(), self.kb, self.arch);
-        blocking(move || msu::check(&path, &name, kb, arch))
+        blocking(move || msu::check_package(&path, &name, kb, arch))
             .await?
             .map(drop)
             .map_err(|source| DownloadError::Package {

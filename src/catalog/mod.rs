@@ -19,13 +19,13 @@ mod script;
 mod select;
 mod transfer;
 
-pub use cache::{CacheError, load, refresh};
+pub use cache::{CacheError, load_updates, refresh_updates};
 pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::{DialogError, UpdateFile, read_dialog};
 pub use digest::{Digest, Digests, DigestsError};
 pub use download::{DownloadError, Expected, Fetched, download};
 pub use http::{Http, HttpError};
-pub use msu::{Container, PackageError, article_in_name, check};
+pub use msu::{Container, PackageError, article_in_name, check_package};
 pub use page::{Hit, Page, PageError, Postback, read_page};
 pub use product::{Arch, ParseArchError, Product, Title, build_of};
 pub use releaseinfo::{RELEASE_INFO, ReleaseInfoError, read_release_info};

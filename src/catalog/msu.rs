@@ -55,7 +55,12 @@ pub enum PackageError {
 
 /// Checks that the file at `path`, which is or will be called `name`, holds what the name says:
 /// an update package for `kb` and `arch`.
-pub fn check(path: &Path, name: &str, kb: Kb, arch: Arch) -> Result<Container, PackageError> {
+pub fn check_package(
+    path: &Path,
+    name: &str,
+    kb: Kb,
+    arch: Arch,
+) -> Result<Container, PackageError> {
     let mut file = File::open(path)?;
     let mut magic = Vec::with_capacity(8);
     (&mut file).take(8).read_to_end(&mut magic)?;
@@ -191,7 +196,7 @@ mod tests {
     fn check_bytes(bytes: &[u8], name: &str) -> Result<Container, PackageError> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        check(file.path(), name, "KB4549949".parse().unwrap(), Arch::X64)
+        check_package(file.path(), name, "KB4549949".parse().unwrap(), Arch::X64)
     }
 
     fn refusal(bytes: &[u8], name: &str) -> String {

@@ -41,6 +41,9 @@ struct Sidecar {
     identity: Identity,
 }
 
+/// Chunks that are written and wait to be hashed; each has up to half a megabyte.
+const CHUNKS_TO_HASH: usize = 4;
+
 /// A download under way.
 pub(super) struct Part {
     file: File,
@@ -133,14 +136,22 @@ impl Part {
         Ok(())
     }
 
-    /// Writes and hashes what comes until the sender is done.
+    /// Writes what comes until the sender is done, and hashes it at the same time: each takes
+    /// about as long as the other. After an error the part is good for nothing but a later run.
     pub(super) fn take_in(&mut self, chunks: &mut Receiver<Bytes>) -> io::Result<()> {
-        while let Some(chunk) = chunks.blocking_recv() {
-            self.file.write_all(&chunk)?;
-            self.hasher.update(&chunk);
-            self.written += chunk.len() as u64;
-        }
-        Ok(())
+        let (to_hash, waiting) = std::sync::mpsc::sync_channel::<Bytes>(CHUNKS_TO_HASH);
+        let hasher = &mut self.hasher;
+        std::thread::scope(|scope| {
+            scope.spawn(move || waiting.iter().for_each(|chunk| hasher.update(&chunk)));
+            while let Some(chunk) = chunks.blocking_recv() {
+                self.file.write_all(&chunk)?;
+                self.written += chunk.len() as u64;
+                // The other end is there until this one goes.
+                let _ = to_hash.send(chunk);
+            }
+            drop(to_hash);
+            Ok(())
+        })
     }
 
     /// Bytes that are safely there.
@@ -274,6 +285,18 @@ mod tests {
             part.discard().unwrap();
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         }
+    }
+
+    #[test]
+    fn a_disk_that_refuses_ends_with_an_error_and_not_in_a_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.msu");
+        let mut part = Part::open(&target, None).unwrap().unwrap();
+        part.file = File::open(part.path()).unwrap();
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
+        sender.try_send(Bytes::from_static(b"abc")).unwrap();
+        assert!(part.take_in(&mut receiver).is_err());
+        assert_eq!(part.written(), 0);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Moves the bytes of one file from a server into its part, over as many connections as it takes.
 
 use std::io;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use reqwest::header::{
@@ -12,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::http::{Http, HttpError, host_of, unreachable};
 use super::part::{Identity, Part};
-use crate::progress::Task;
+use crate::progress::{Progress, Task};
 
 /// Why a file did not come.
 #[derive(Debug, thiserror::Error)]
@@ -27,6 +28,43 @@ pub(super) enum TransferError {
     Worker,
 }
 
+/// A file's line in the progress display, which begins when its size is known.
+pub(super) struct Line<'a> {
+    progress: &'a dyn Progress,
+    label: &'a str,
+    task: OnceLock<Arc<dyn Task>>,
+}
+
+impl<'a> Line<'a> {
+    pub(super) fn new(progress: &'a dyn Progress, label: &'a str) -> Self {
+        Self {
+            progress,
+            label,
+            task: OnceLock::new(),
+        }
+    }
+
+    fn begin(&self, size: Option<u64>, position: u64) {
+        let task = self
+            .task
+            .get_or_init(|| self.progress.task(self.label, size));
+        task.set_position(position);
+    }
+
+    fn advance(&self, bytes: u64) {
+        if let Some(task) = self.task.get() {
+            task.advance(bytes);
+        }
+    }
+
+    /// Ends the line with a word on the outcome.
+    pub(super) fn done(&self, outcome: &str) {
+        self.task
+            .get_or_init(|| self.progress.task(self.label, None))
+            .done(outcome);
+    }
+}
+
 /// A file to move.
 pub(super) struct Transfer<'a> {
     pub(super) http: &'a Http,
@@ -34,13 +72,13 @@ pub(super) struct Transfer<'a> {
     pub(super) url: &'a Url,
     /// How long it has to be, where that is known.
     pub(super) size: Option<u64>,
-    pub(super) task: &'a dyn Task,
+    pub(super) line: &'a Line<'a>,
 }
 
 /// What the request is for, after "failed to".
 const WHAT: &str = "send the file";
 /// Chunks between network and disk; each has up to half a megabyte.
-const CHUNKS_WAITING: usize = 8;
+const CHUNKS_WAITING: usize = 4;
 /// Bytes that are worth starting the count of attempts again; less would let a connection that
 /// breaks at every byte go on for ever.
 const HEADWAY: u64 = 64 * 1024;
@@ -86,7 +124,6 @@ impl Transfer<'_> {
                 None => part.restart()?,
             }
         }
-        self.task.set_position(part.written());
         let response = match self.ask(&part).await {
             Ok(response) => response,
             Err(HttpError::Status {
@@ -94,7 +131,6 @@ impl Transfer<'_> {
                 ..
             }) if part.written() > 0 => {
                 part.restart()?;
-                self.task.set_position(0);
                 match self.ask(&part).await {
                     Ok(response) => response,
                     Err(error) => return Ok(Attempt::Broken(part, error)),
@@ -111,7 +147,6 @@ impl Transfer<'_> {
         if part.written() > 0 {
             tracing::debug!("the server has another file now, or does not resume");
             part.restart()?;
-            self.task.set_position(0);
         }
         let response = if response.status() == StatusCode::PARTIAL_CONTENT {
             match self.ask(&part).await {
@@ -163,6 +198,8 @@ impl Transfer<'_> {
         mut part: Part,
         mut response: Response,
     ) -> Result<Attempt, TransferError> {
+        let size = part.identity().map(|identity| identity.size);
+        self.line.begin(size.or(self.size), part.written());
         let (sender, mut receiver) = mpsc::channel::<Bytes>(CHUNKS_WAITING);
         let writer = spawn_blocking(move || {
             let result = part.take_in(&mut receiver);
@@ -176,7 +213,7 @@ impl Transfer<'_> {
                     if sender.send(chunk).await.is_err() {
                         break Ok(());
                     }
-                    self.task.advance(length);
+                    self.line.advance(length);
                 }
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(unreachable(&host_of(self.url), WHAT, error)),

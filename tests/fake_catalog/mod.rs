@@ -158,7 +158,7 @@ impl FakeCatalog {
     }
 
     pub fn set_release_info(&self, html: &str) {
-        self.content.lock().unwrap().release_info = html.to_owned();
+        self.content.lock().unwrap().release_info = html.into();
     }
 
     /// Takes the requests so far: `METHOD PATH`, and for files the range that was asked for.
@@ -189,7 +189,9 @@ pub fn msu(article: &str, architecture: &str, padding: usize) -> Vec<u8> {
     folder.add_file("WSUSSCAN.cab");
     folder.add_file(format!("Windows10.0-KB{article}-x64-pkgProperties.txt"));
     let mut writer = builder.build(io::Cursor::new(Vec::new())).unwrap();
-    let noise = (0..padding).map(|i| (i * i >> 3) as u8).collect();
+    let noise = (0..padding)
+        .map(|i| ((i * i) >> 3).to_le_bytes()[0])
+        .collect();
     let mut contents = [noise, properties.into_bytes()].into_iter();
     while let Some(mut file) = writer.next_file().unwrap() {
         file.write_all(&contents.next().unwrap()).unwrap();
@@ -236,7 +238,10 @@ async fn answer(
         (Method::GET, path) if !is_page => {
             let name = path.trim_start_matches("/files/");
             match content.served.get_mut(name) {
-                Some(served) => served.send(header(header::RANGE), header(header::IF_RANGE)),
+                Some(served) => served.send(
+                    header(header::RANGE).as_deref(),
+                    header(header::IF_RANGE).as_deref(),
+                ),
                 None => plain(404, "no such file"),
             }
         }
@@ -355,12 +360,12 @@ impl Content {
 }
 
 impl Served {
-    fn send(&mut self, range: Option<String>, if_range: Option<String>) -> Response<Body> {
+    fn send(&mut self, range: Option<&str>, if_range: Option<&str>) -> Response<Body> {
         let fault = self.faults.pop_front();
         if let Some(Fault::Status(status)) = fault {
             return plain(status, "not now");
         }
-        let same = !self.careful || if_range.is_none() || if_range == self.etag;
+        let same = !self.careful || if_range.is_none() || if_range == self.etag.as_deref();
         let start = range
             .filter(|_| same)
             .and_then(|range| {

@@ -11,7 +11,8 @@ use super::table::TableArgs;
 use super::wanted::{PickArgs, WhatArgs};
 use super::{CatalogArgs, HttpArgs};
 use crate::catalog::{
-    Arch, Container, Digest, Script, ScriptError, Source, UpdateFile, article_in_name, check,
+    Arch, Container, Digest, Script, ScriptError, Source, UpdateFile, article_in_name,
+    check_package,
 };
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
@@ -156,7 +157,7 @@ fn in_folder(folder: &Path, kb: Kb, arch: Arch, known: Option<Update>) -> Result
     for name in names {
         let path = folder.join(&name);
         let own = article_in_name(&name).unwrap_or(kb);
-        let found = check(&path, &name, own, arch).map_err(|error| {
+        let found = check_package(&path, &name, own, arch).map_err(|error| {
             Failure::from(error).context(format!("cannot use {}", path.display()))
         })?;
         if own == kb {

@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 
 use super::{HttpArgs, http_failure};
-use crate::catalog::{CacheError, RELEASE_INFO, load, refresh};
+use crate::catalog::{CacheError, RELEASE_INFO, load_updates, refresh_updates};
 use crate::cli::failure::Failure;
 use crate::cli::registry_args;
 use crate::cli::session::Session;
@@ -35,7 +35,7 @@ impl TableArgs {
             })?;
             let http = http.connect()?;
             let work = async {
-                refresh(&http, &self.release_info, &path)
+                refresh_updates(&http, &self.release_info, &path)
                     .await
                     .map_err(cache_failure)
             };
@@ -44,7 +44,7 @@ impl TableArgs {
         let Some(path) = path else {
             return Ok(Updates::embedded().clone());
         };
-        Ok(load(&path).unwrap_or_else(|error| {
+        Ok(load_updates(&path).unwrap_or_else(|error| {
             session.warn(format_args!(
                 "{:#}; only updates that were known when this program was made count until --refresh mends it",
                 anyhow::Error::from(error)
