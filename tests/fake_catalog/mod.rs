@@ -2,6 +2,8 @@
 //! to misbehave that has been seen of the real one.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod desk;
+
 use std::collections::{HashMap, VecDeque};
 use std::convert::Infallible;
 use std::fmt::Write as _;

@@ -60,12 +60,16 @@ impl Resolve {
                 }
                 Err(between.failure("resolve"))
             }
-            LookUp::UnknownArticle(kb) => Err(Failure::no(anyhow!(
-                "no cumulative update of Windows Server is known as {kb}"
-            ))
-            .hint(format!(
-                "look in the catalog: wincimg hotfix search {kb}; or add --refresh"
-            ))),
+            LookUp::UnknownArticle(kb) => {
+                if let Format::Json = self.format {
+                    let nothing = json!({ "build": null, "kb": kb, "date": null, "kind": null });
+                    write_result(None, |out| write_json(&nothing, out))?;
+                }
+                let unknown = anyhow!("no cumulative update of Windows Server is known as {kb}");
+                Err(Failure::no(unknown).hint(format!(
+                    "look in the catalog: wincimg hotfix search {kb}; or add --refresh"
+                )))
+            }
         }
     }
 }

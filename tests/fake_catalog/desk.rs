@@ -1,0 +1,134 @@
+//! One user at a command line, with a catalog, an empty folder and a cache of their own.
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{FakeCatalog, msu};
+
+pub const TITLE: &str =
+    "2020-04 Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)";
+pub const FILE: &str = "windows10.0-kb4549949-x64.msu";
+
+/// A user, and what is on their desk.
+pub struct Desk {
+    pub catalog: FakeCatalog,
+    pub folder: TempDir,
+}
+
+pub struct Outcome {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Desk {
+    pub fn new() -> Self {
+        Self {
+            catalog: FakeCatalog::start(),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    /// A desk whose catalog has the update of April 2020 beside its look-alikes.
+    pub fn with_april_2020() -> (Self, Vec<u8>) {
+        let desk = Self::new();
+        let bytes = msu("4549949", "amd64", 400_000);
+        for other in [
+            "2020-04 Cumulative Update for Windows 10 Version 1809 for x64-based Systems (KB4549949)",
+            "2020-04 Dynamic Cumulative Update for Windows Server 2019 for x64-based Systems (KB4549949)",
+            "2020-04 Cumulative Update for Windows Server 2019 for ARM64-based Systems (KB4549949)",
+        ] {
+            desk.catalog
+                .publish(other, &[("other.msu", b"MSCF".to_vec())]);
+        }
+        desk.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
+        (desk, bytes)
+    }
+
+    pub fn wincimg(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
+            .env_remove("HTTP_PROXY")
+            .env_remove("http_proxy")
+            .arg("hotfix")
+            .args(arguments);
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Outcome {
+        let output = self.wincimg(arguments).output().unwrap();
+        Outcome {
+            code: output.status.code().unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Runs a command that asks the catalog.
+    pub fn ask(&self, arguments: &[&str]) -> Outcome {
+        let address = format!("http://{}", self.catalog.host);
+        let mut all = arguments.to_vec();
+        all.extend([
+            "--catalog",
+            &address,
+            "--insecure-registry",
+            &self.catalog.host,
+        ]);
+        self.run(&all)
+    }
+
+    pub fn fetch(&self) -> Outcome {
+        self.ask(&["fetch", "17763.1158", "--output", "out"])
+    }
+
+    pub fn out(&self) -> PathBuf {
+        self.folder.path().join("out")
+    }
+
+    /// The names of the files in the output folder.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.out()).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The requests for files since the last look.
+    pub fn file_requests(&self) -> Vec<String> {
+        let requests = self.catalog.requests();
+        requests
+            .into_iter()
+            .filter(|request| request.contains("/files/"))
+            .collect()
+    }
+}
+
+impl Outcome {
+    #[track_caller]
+    pub fn ended_with(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{}{}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn said(self, words: &str) -> Self {
+        assert!(
+            self.stderr.contains(words),
+            "{words:?} is not in: {}",
+            self.stderr
+        );
+        self
+    }
+
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap()
+    }
+}
