@@ -292,7 +292,9 @@ impl Delivery<'_> {
             .first()
             .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
         let index = Document::Index(Sealed::new(Index::new(flavour, entries))?);
-        if !route.sink.publishes(&index, location.tag()).await? {
+        // An index over a new image is new itself.
+        let may_be_there = images.iter().all(|(image, _)| image.up_to_date);
+        if !(may_be_there && route.sink.publishes(&index, location.tag()).await?) {
             route.sink.publish(&index, location.tag()).await?;
         }
         Ok(DeliveredIndex {
