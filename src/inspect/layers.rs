@@ -133,6 +133,9 @@ pub enum LayerProblem {
         /// Why.
         source: KeyPathError,
     },
+    /// It is Windows itself, and its bytes are elsewhere.
+    #[error("it is foreign, and the place that the image is in does not have its bytes")]
+    ForeignBase,
     /// It should be Windows itself, and has no registry.
     #[error("the bottom layer of an image for Windows should have {files}")]
     NoBase {
@@ -250,6 +253,9 @@ async fn read_layer(
         (false, _) => Depth::Beginning(BEGINNING),
     };
     if media_type::is_foreign(&blob.media_type) && !source.has_blob(blob).await? {
+        if bottom {
+            return Err(LayerProblem::ForeignBase);
+        }
         return skipped(Skipped::ForeignBytes);
     }
     let search = Search {
@@ -354,5 +360,21 @@ pub(super) const fn base_files(root: Root) -> [&'static str; 2] {
             "Files/Windows/System32/config/DEFAULT",
             "Hives/DefaultUser_Base",
         ],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn hives_of_all_layers_share_one_bound_on_memory() {
+        let budget = Budget::default();
+        budget.take(HIVE_MEMORY - 10).unwrap();
+        assert!(matches!(budget.take(11), Err(LayerProblem::TooMuch)));
+        budget.take(10).unwrap();
+        assert!(matches!(budget.take(1), Err(LayerProblem::TooMuch)));
     }
 }

@@ -46,10 +46,7 @@ fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
     let layout = InLayout::new(&large(&files));
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(
-        said.contains("note: layer 2 has more than 64 MiB"),
-        "{said}"
-    );
+    assert!(said.contains(") has more than 64 MiB"), "{said}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["reason"], "large");
     assert_eq!(image["shutdown"]["seconds"], 5);
@@ -95,12 +92,29 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(said.contains("note: layer 2 is foreign"), "{said}");
+    assert!(said.contains(") is foreign and oci:"), "{said}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["foreign"], true);
     assert_eq!(image["layers"][1]["reason"], "foreign_bytes");
     assert_eq!(image["shutdown"]["seconds"], 20);
     assert_eq!(image["shutdown"]["complete"], false);
+}
+
+#[test]
+fn the_registry_of_a_base_whose_bytes_are_elsewhere_cannot_be_shown() {
+    let foreign = "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip";
+    let image = empty()
+        .stored(foreign, b"windows", b"elsewhere".to_vec())
+        .files(&deltas(&edits(20)));
+    let layout = InLayout::new(&image);
+    std::fs::remove_file(layout.blob(&image, 1)).unwrap();
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--merged"]));
+    assert_eq!(code, 3);
+    assert!(said.contains("cannot read layer 1"), "{said}");
+    assert_eq!(found["images"][0]["registry"]["over_base"], false);
+    let (code, found, said) = json_of(&mut inspect(&layout.place, &["--registry"]));
+    assert_eq!((code, said.as_str()), (0, ""));
+    assert_eq!(found["images"][0]["shutdown"]["complete"], true);
 }
 
 /// The hives of Windows as its bottom layer has them.

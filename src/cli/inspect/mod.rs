@@ -155,15 +155,17 @@ impl Inspect {
                     Reading::Skipped {
                         reason: Skipped::Large,
                     } => session.note(format_args!(
-                        "layer {number} has more than {} MiB and no hives at its beginning: \
+                        "layer {number} ({}) has more than {} MiB and no hives at its beginning: \
                          --layers all reads it",
+                        layer.digest,
                         SMALL_LAYER >> 20
                     )),
                     Reading::Skipped {
                         reason: Skipped::ForeignBytes,
                     } => session.note(format_args!(
-                        "layer {number} is foreign and {place} does not have its bytes: it is not \
-                         read"
+                        "layer {number} ({}) is foreign and {place} does not have its bytes: it is \
+                         not read",
+                        layer.digest
                     )),
                     _ => {}
                 }
