@@ -242,3 +242,27 @@ fn what_is_no_tar_or_no_hive_inside_a_sound_layer_is_named() {
         2
     );
 }
+
+#[test]
+fn an_entry_point_that_is_the_shim_is_shown_with_what_it_will_do() {
+    let started_by = |words: &[&str]| {
+        let mut image = windows();
+        image.image = image
+            .image
+            .edit_config(|config| {
+                config.config.entrypoint = Some(words.iter().map(ToString::to_string).collect());
+            })
+            .unwrap();
+        let layout = InLayout::new(&image);
+        let text = text_of(&mut inspect(&layout.place, &[]));
+        let row = text.lines().find(|line| line.starts_with("  shim "));
+        row.map(str::to_owned)
+    };
+    assert_eq!(
+        started_by(&[r"C:\wincimg\shim.exe", "pause"]).unwrap(),
+        "  shim         waits for a stop request"
+    );
+    let refused = started_by(&[r"C:\wincimg\shim.exe", "--no-such-option"]).unwrap();
+    assert!(refused.contains("will not start: "), "{refused}");
+    assert_eq!(started_by(&[r"C:\web\server.exe"]), None);
+}
