@@ -42,7 +42,7 @@ fn the_update_of_a_build_is_fetched_verified_and_not_fetched_twice() {
         (&file["verified"], &file["downloaded"]),
         (&true.into(), &false.into())
     );
-    assert!(file["digest"].as_str().unwrap().starts_with("SHA-1 "));
+    assert!(file["digest"].as_str().unwrap().starts_with("sha1:"));
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn a_sha256_is_preferred() {
         json["files"][0]["digest"]
             .as_str()
             .unwrap()
-            .starts_with("SHA-256 ")
+            .starts_with("sha256:")
     );
 }
 

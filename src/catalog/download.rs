@@ -41,7 +41,7 @@ pub struct Fetched {
     pub path: PathBuf,
     /// In bytes.
     pub size: u64,
-    /// `SHA-256 …` or `SHA-1 …`.
+    /// Serialised as `sha256:…` or `sha1:…`.
     #[serde(serialize_with = "as_text")]
     pub digest: Digest,
     /// Whether the catalog gave that digest.
@@ -51,7 +51,8 @@ pub struct Fetched {
 }
 
 fn as_text<S: serde::Serializer>(digest: &Digest, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(digest)
+    let algorithm = digest.algorithm().to_ascii_lowercase();
+    serializer.collect_str(&format_args!("{algorithm}:{}", digest.hex()))
 }
 
 /// Why a file is not there.
@@ -274,8 +275,8 @@ impl<'f> Job<'f> {
                 "{} is not what the catalog lists; downloading it again",
                 self.target.display()
             ));
+            remove(&self.target).map_err(file_error("remove", &self.target))?;
         }
-        remove(&self.target).map_err(file_error("remove", &self.target))?;
         Ok(None)
     }
 
