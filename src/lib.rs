@@ -9,6 +9,7 @@ pub mod cluster;
 pub mod demo;
 pub mod dockerfile;
 pub mod engine;
+pub mod http;
 pub mod inspect;
 pub mod layer;
 pub mod oci;

@@ -8,6 +8,7 @@ use reqwest::{Method, Request, Url};
 
 use super::http::{Http, HttpError, Vouched};
 use super::releaseinfo::{ReleaseInfoError, read_release_info};
+use super::retry;
 use crate::windows::table::TableError;
 use crate::windows::update::Updates;
 
@@ -89,17 +90,16 @@ pub async fn refresh_updates(http: &Http, page: &str, path: &Path) -> Result<Upd
         .parse()
         .map_err(|_| CacheError::Address(page.to_owned()))?;
     let client = http.client(&url, Vouched::ByConnection)?;
-    let html = http
-        .retry
-        .run(
-            async || {
-                let request = Request::new(Method::GET, url.clone());
-                http.page("list the releases", &client, request).await
-            },
-            HttpError::is_transient,
-            HttpError::retry_after,
-        )
-        .await?;
+    let html = retry::run(
+        &http.retry,
+        async || {
+            let request = Request::new(Method::GET, url.clone());
+            http.page("list the releases", &client, request).await
+        },
+        HttpError::is_transient,
+        HttpError::retry_after,
+    )
+    .await?;
     // What an earlier refresh learnt stays known, unless it is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
     let updates = read_release_info(&html, &known).map_err(|source| CacheError::Page {

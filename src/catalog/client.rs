@@ -4,8 +4,10 @@ use reqwest::{Client, Method, Request, Url};
 use serde_json::json;
 
 use super::dialog::{DialogError, UpdateFile, read_dialog};
-use super::http::{Http, HttpError, Vouched, host_of};
+use super::http::{Http, HttpError, Vouched};
 use super::page::{Hit, Page, PageError, Postback, read_page};
+use super::retry;
+use crate::http::{ClientError, host_of};
 
 /// The catalog that everybody uses.
 pub const DEFAULT_CATALOG: &str = "https://www.catalog.update.microsoft.com";
@@ -194,20 +196,19 @@ impl<'h> Catalog<'h> {
             .post(url.clone())
             .form(fields)
             .build()
-            .map_err(HttpError::Client)
+            .map_err(|error| HttpError::Client(ClientError::Setup(error)))
     }
 
     async fn repeat<T>(
         &self,
         operation: impl AsyncFnMut() -> Result<T, CatalogError>,
     ) -> Result<T, CatalogError> {
-        self.http
-            .retry
-            .run(
-                operation,
-                CatalogError::is_transient,
-                CatalogError::retry_after,
-            )
-            .await
+        retry::run(
+            &self.http.retry,
+            operation,
+            CatalogError::is_transient,
+            CatalogError::retry_after,
+        )
+        .await
     }
 }

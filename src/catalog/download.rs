@@ -13,11 +13,12 @@ use tokio::task::spawn_blocking;
 
 use super::dialog::UpdateFile;
 use super::digest::Digest;
-use super::http::{Http, HttpError, Vouched, host_of, shown};
+use super::http::{Http, HttpError, Vouched};
 use super::msu::{self, PackageError, article_in_name};
 use super::part::{Part, remove};
 use super::product::Arch;
 use super::transfer::{Line, Transfer, TransferError};
+use crate::http::{host_of, shown};
 use crate::progress::Progress;
 use crate::windows::update::Kb;
 

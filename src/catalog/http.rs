@@ -1,27 +1,27 @@
 //! HTTP as the catalog needs it: who may be spoken to without TLS, bounded answers, and no
 //! redirect to elsewhere.
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::io;
-use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::LOCATION;
-use reqwest::{Client, Request, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Request, Response, StatusCode, Url};
 
-use super::retry::{RetryPolicy, retry_after};
+use crate::http::{
+    ClientError, Clients, InsecureHosts, NotAHost, Redirects, RetryPolicy, Trust, host_of,
+    retry_after, shown,
+};
 
 /// Why an HTTP exchange failed.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The client could not be made.
-    #[error("cannot set up the HTTP client")]
-    Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// Not `HOST` or `HOST:PORT`.
-    #[error("{0:?} is no host that may be insecure: expected HOST or HOST:PORT")]
-    InsecureHost(String),
+    #[error(transparent)]
+    InsecureHost(#[from] NotAHost),
     /// Plain HTTP to a host that is not listed for it.
     #[error("{url} is plain HTTP, which is allowed only to hosts listed as insecure")]
     PlainHttp {
@@ -104,77 +104,47 @@ pub(super) enum Vouched {
     ByDigest,
 }
 
-/// How a connection is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Trust {
-    Plain,
-    AnyCertificate,
-    SystemRoots,
-}
-
 /// Connections to the hosts that this process talks to.
 #[derive(Debug)]
 pub struct Http {
-    insecure: Vec<(String, Option<u16>)>,
+    insecure: InsecureHosts,
     pub(super) retry: RetryPolicy,
-    clients: Mutex<HashMap<(Trust, bool), Client>>,
+    clients: Clients,
 }
 
 const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 /// The catalog takes its time for a search; a connection that is silent for longer is dead.
 const IDLE: Duration = Duration::from_mins(1);
-const CONNECT: Duration = Duration::from_secs(20);
 /// Real pages have a tenth of a megabyte.
 const PAGE_LIMIT: usize = 16 << 20;
-const MOST_REDIRECTS: usize = 5;
 
 impl Http {
     /// `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may speak plain HTTP or have a
     /// certificate that nobody vouches for.
     pub fn new(insecure: &[String], retry: RetryPolicy) -> Result<Self, HttpError> {
-        let insecure = insecure
-            .iter()
-            .map(|entry| split_host(entry).ok_or_else(|| HttpError::InsecureHost(entry.clone())))
-            .collect::<Result<_, _>>()?;
         Ok(Self {
-            insecure,
+            insecure: InsecureHosts::parse(insecure)?,
             retry,
-            clients: Mutex::default(),
+            clients: Clients::new(USER_AGENT, Redirects::SameOrigin).with_read_timeout(IDLE),
         })
     }
 
     /// Whether the user listed the URL's host.
     pub(super) fn is_listed(&self, url: &Url) -> bool {
-        let port = url.port_or_known_default();
-        url.host_str().is_some_and(|host| {
-            self.insecure.iter().any(|(listed, listed_port)| {
-                listed.eq_ignore_ascii_case(host) && (listed_port.is_none() || *listed_port == port)
-            })
-        })
+        self.insecure.allows(url)
     }
 
     /// The client that may fetch a URL.
     pub(super) fn client(&self, url: &Url, vouched: Vouched) -> Result<Client, HttpError> {
-        let trust = match (url.scheme(), self.is_listed(url), vouched) {
-            ("https", false, _) => Trust::SystemRoots,
-            ("https", true, _) => Trust::AnyCertificate,
-            ("http", true, _) | ("http", _, Vouched::ByDigest) => Trust::Plain,
-            _ => {
-                return Err(HttpError::PlainHttp {
-                    url: shown(url),
-                    host: host_of(url),
-                });
-            }
-        };
-        // This machine's own address is never behind a proxy.
-        let direct = is_loopback(url);
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = clients.get(&(trust, direct)) {
-            return Ok(client.clone());
+        let by_digest = url.scheme() == "http" && vouched == Vouched::ByDigest;
+        let trust = Trust::of(url, &self.insecure).or(by_digest.then_some(Trust::PlainHttp));
+        match trust {
+            Some(trust) => Ok(self.clients.get(url, trust)?),
+            None => Err(HttpError::PlainHttp {
+                url: shown(url),
+                host: host_of(url),
+            }),
         }
-        let client = make_client(trust, direct).map_err(HttpError::Client)?;
-        clients.insert((trust, direct), client.clone());
-        Ok(client)
     }
 
     /// Sends once and takes nothing but success for an answer. `what` reads well after "failed to".
@@ -249,74 +219,6 @@ pub(super) fn unreachable(host: &str, what: &str, error: reqwest::Error) -> Http
     }
 }
 
-fn make_client(trust: Trust, direct: bool) -> reqwest::Result<Client> {
-    // A second installation fails and leaves the first, which is the same one.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let mut builder = Client::builder()
-        .user_agent(USER_AGENT)
-        .referer(false)
-        .connect_timeout(CONNECT)
-        .read_timeout(IDLE)
-        .redirect(redirect::Policy::custom(|attempt| {
-            let stays = attempt
-                .previous()
-                .last()
-                .is_some_and(|from| from.origin() == attempt.url().origin());
-            if stays && attempt.previous().len() <= MOST_REDIRECTS {
-                attempt.follow()
-            } else {
-                attempt.stop()
-            }
-        }));
-    if direct {
-        builder = builder.no_proxy();
-    }
-    match trust {
-        // Loading the machine's certificates takes time that plain HTTP need not spend.
-        Trust::Plain => builder.tls_certs_only([]),
-        Trust::AnyCertificate => builder.tls_danger_accept_invalid_certs(true),
-        Trust::SystemRoots => builder,
-    }
-    .build()
-}
-
-/// `host[:port]` of a URL.
-pub(super) fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("an unknown host");
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
-}
-
-/// A URL without what may be a secret: user part and query.
-pub(super) fn shown(url: &Url) -> String {
-    format!("{}://{}{}", url.scheme(), host_of(url), url.path())
-}
-
-fn is_loopback(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost"
-        || address
-            .parse::<IpAddr>()
-            .is_ok_and(|address| address.is_loopback())
-}
-
-/// Host and port of `HOST[:PORT]`, where that is what the text is.
-fn split_host(text: &str) -> Option<(String, Option<u16>)> {
-    if text.contains(['/', '@', '?', '#']) || text.contains(char::is_whitespace) {
-        return None;
-    }
-    // A URL's port disappears when it is the scheme's default, so the text says whether there is one.
-    let url = Url::parse(&format!("http://{text}/")).ok()?;
-    let port = match text.rsplit_once(':') {
-        Some((_, port)) if !port.ends_with(']') => Some(port.parse().ok()?),
-        _ => None,
-    };
-    Some((url.host_str()?.to_owned(), port))
-}
-
 /// Whether the TLS library refused the certificate; libraries in between wrap its error.
 fn is_certificate(error: &reqwest::Error) -> bool {
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
@@ -362,22 +264,5 @@ mod tests {
         let error = http(&[]).client(&url, Vouched::ByConnection).unwrap_err();
         assert!(!error.to_string().contains("secret"), "{error}");
         assert!(matches!(error, HttpError::PlainHttp { host, .. } if host == "catalog.lan:8080"));
-    }
-
-    #[test]
-    fn an_entry_without_a_port_is_for_every_port() {
-        let http = http(&["Catalog.lan", "[::1]:80"]);
-        assert!(http.is_listed(&"http://catalog.lan:5000/".parse().unwrap()));
-        assert!(http.is_listed(&"http://[::1]/".parse().unwrap()));
-        assert!(!http.is_listed(&"https://[::1]/".parse().unwrap()));
-        assert!(!http.is_listed(&"http://not.catalog.lan/".parse().unwrap()));
-    }
-
-    #[test]
-    fn an_entry_that_is_no_host_is_refused() {
-        for entry in ["http://lan", "lan:port", "lan/prefix", "", "a b"] {
-            let refused = Http::new(&[entry.to_owned()], RetryPolicy::default()).is_err();
-            assert!(refused, "{entry}");
-        }
     }
 }

@@ -19,6 +19,7 @@ mod script;
 mod select;
 mod transfer;
 
+pub use crate::http::RetryPolicy;
 pub use cache::{CacheError, load_updates, refresh_updates};
 pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::{DialogError, UpdateFile, read_dialog};
@@ -29,6 +30,5 @@ pub use msu::{Container, PackageError, article_in_name, check_package};
 pub use page::{Hit, Page, PageError, Postback, read_page};
 pub use product::{Arch, ParseArchError, Product, Title, build_of};
 pub use releaseinfo::{RELEASE_INFO, ReleaseInfoError, read_release_info};
-pub use retry::RetryPolicy;
 pub use script::{Script, ScriptError, Source};
 pub use select::{Candidate, ParseUpdateIdError, SelectError, Wanted, parse_update_id, select};

@@ -11,8 +11,9 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use super::http::{Http, HttpError, host_of, unreachable};
+use super::http::{Http, HttpError, unreachable};
 use super::part::{Identity, Part};
+use crate::http::host_of;
 use crate::progress::{Progress, Task};
 
 /// Why a file did not come.

@@ -7,10 +7,9 @@ use reqwest::{Response, StatusCode};
 use serde::Deserialize;
 use tokio::time::timeout;
 
-use super::retry::retry_after;
 use super::transport::Exchange;
-use super::urls::host_of;
 use super::{Inner, RegistryError};
+use crate::http::{host_of, retry_after};
 
 /// The most of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;

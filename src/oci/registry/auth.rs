@@ -14,8 +14,8 @@ use tokio::time::Instant;
 use super::credentials::{Credential, Proof, Secret};
 use super::host::Host;
 use super::transport::{Exchange, Payload};
-use super::urls::{host_of, shown};
 use super::{Inner, RegistryError};
+use crate::http::{host_of, shown};
 
 /// What a request needs to be allowed: `repository:NAME:pull` and the like, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

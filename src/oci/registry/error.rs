@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
+use crate::http::{ClientError, NotAHost};
+
 /// The cause of an error, of whatever library it comes from.
 pub(super) type Cause = Box<dyn std::error::Error + Send + Sync>;
 
@@ -48,11 +50,14 @@ pub enum RegistryError {
         source: Cause,
     },
     /// A host in the list of insecure ones is not a host.
-    #[error("{0:?} is no insecure registry: expected HOST or HOST:PORT")]
-    InsecureHost(String),
-    /// The HTTP client could not be made.
+    #[error(transparent)]
+    InsecureHost(#[from] NotAHost),
+    /// The HTTP client or a request of it could not be made.
     #[error("cannot set up the HTTP client")]
     Client(#[source] Cause),
+    /// There is no HTTP client to be had.
+    #[error(transparent)]
+    NoClient(#[from] ClientError),
     /// 401: no credential, or one that the registry does not take.
     #[error("{host} refused to {what} (401 unauthorized): tried {tried}{detail}")]
     Unauthorized {

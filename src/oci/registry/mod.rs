@@ -30,18 +30,17 @@ use reqwest::Url;
 use tokio::time::Instant;
 
 use super::reference::Reference;
+use crate::http::{Clients, InsecureHosts, Redirects};
 use crate::progress::Progress;
 
 mod answer;
 mod auth;
 mod catalog;
-mod client;
 mod credentials;
 mod digest;
 mod download;
 mod error;
 mod host;
-mod hosts;
 mod manifests;
 mod part;
 mod ping;
@@ -55,16 +54,14 @@ mod transport;
 mod upload;
 mod urls;
 
+pub use crate::http::RetryPolicy;
 pub use error::RegistryError;
 pub use manifests::RawManifest;
 pub use ping::{Connection, Login, Ping};
 pub use repository::Repository;
-pub use retry::RetryPolicy;
 pub use source::{BlobReader, BlobSource, RemoteBlob};
 
-use client::Clients;
 use host::Host;
-use hosts::InsecureHosts;
 
 /// How registries are reached.
 #[derive(Debug, Clone)]
@@ -131,7 +128,8 @@ impl Registry {
     pub fn new(options: Options, progress: Arc<dyn Progress>) -> Result<Self, RegistryError> {
         Ok(Self(Arc::new(Inner {
             insecure: InsecureHosts::parse(&options.insecure)?,
-            clients: Clients::new(options.user_agent.clone(), options.extra_roots.clone()),
+            clients: Clients::new(&options.user_agent, Redirects::HandBack)
+                .with_extra_roots(options.extra_roots.clone()),
             deadline: options
                 .timeout
                 .and_then(|limit| Instant::now().checked_add(limit)),

@@ -10,8 +10,9 @@ use reqwest::{Method, Response, StatusCode, Url};
 use super::digest::{hasher_like, verify};
 use super::retry::Attempts;
 use super::transport::{Exchange, Payload};
-use super::urls::{header, host_of};
+use super::urls::header;
 use super::{Registry, RegistryError, Repository};
+use crate::http::host_of;
 use crate::oci::document::Hasher;
 
 /// Where a blob is read from.

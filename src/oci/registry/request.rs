@@ -8,8 +8,8 @@ use super::auth::Scope;
 use super::host::Host;
 use super::retry::Attempts;
 use super::transport::{Exchange, Payload};
-use super::urls::host_of;
 use super::{Inner, RegistryError};
+use crate::http::host_of;
 
 /// One request in the words of the distribution API.
 pub(super) struct Request<'a> {

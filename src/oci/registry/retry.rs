@@ -1,47 +1,12 @@
-//! When a failed request is worth another attempt, and how long to wait before it.
+//! The attempts that one operation has, over all of its requests.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
-use reqwest::header::{HeaderMap, RETRY_AFTER};
+use backon::ExponentialBackoff;
 use tokio::time::Instant;
 
 use super::{Inner, RegistryError};
-
-/// How often and how patiently a request is repeated when it failed for a passing reason.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// Attempts after the first one; bytes that moved in between start the count again.
-    pub retries: usize,
-    /// The wait before the first repetition; it doubles with each, and jitter adds up to as much.
-    pub first_wait: Duration,
-    /// No wait of our own is longer than this.
-    pub longest_wait: Duration,
-    /// A registry that asks for more patience than this (`Retry-After`) is given up.
-    pub longest_retry_after: Duration,
-}
-
-impl Default for RetryPolicy {
-    fn default() -> Self {
-        Self {
-            retries: 5,
-            first_wait: Duration::from_millis(200),
-            longest_wait: Duration::from_secs(20),
-            longest_retry_after: Duration::from_mins(5),
-        }
-    }
-}
-
-impl RetryPolicy {
-    fn waits(&self) -> ExponentialBackoff {
-        ExponentialBuilder::new()
-            .with_min_delay(self.first_wait)
-            .with_max_delay(self.longest_wait)
-            .with_max_times(self.retries)
-            .with_jitter()
-            .build()
-    }
-}
+use crate::http::RetryPolicy;
 
 /// Progress worth starting the count of attempts again: less would let a connection that breaks
 /// at every byte go on for ever.
@@ -101,13 +66,10 @@ impl Attempts {
             self.moved = 0;
             self.waits = self.policy.waits();
         }
-        let asked = error.retry_after();
-        let allowed = asked.is_none_or(|asked| asked <= self.policy.longest_retry_after);
-        let own = self.waits.next().filter(|_| allowed);
-        let Some(own) = own else {
+        let wait = self.policy.wait(self.waits.next(), error.retry_after());
+        let Some(wait) = wait else {
             return Err(self.give_up(error));
         };
-        let wait = asked.map_or(own, |asked| asked.max(own));
         if self
             .deadline
             .is_some_and(|deadline| Instant::now() + wait >= deadline)
@@ -130,27 +92,9 @@ impl Attempts {
     }
 }
 
-/// `Retry-After` in either of its spellings: seconds, or the date after which to come back.
-pub(super) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    if let Ok(seconds) = text.parse() {
-        return Some(Duration::from_secs(seconds));
-    }
-    let date = jiff::fmt::rfc2822::DateTimeParser::new()
-        .parse_timestamp(text)
-        .ok()?;
-    Some(
-        SystemTime::from(date)
-            .duration_since(now)
-            .unwrap_or_default(),
-    )
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-    use std::time::UNIX_EPOCH;
 
     use reqwest::StatusCode;
 
@@ -239,22 +183,5 @@ mod tests {
                 .wait(failure(StatusCode::BAD_GATEWAY, None))
                 .is_err()
         );
-    }
-
-    #[test]
-    fn retry_after_is_read_as_seconds_and_as_a_date() {
-        let now = UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let read = |text: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, text.parse().unwrap());
-            retry_after(&headers, now)
-        };
-        assert_eq!(read("120"), Some(Duration::from_mins(2)));
-        assert_eq!(
-            read("Sun, 06 Nov 1994 08:50:07 GMT"),
-            Some(Duration::from_secs(30))
-        );
-        assert_eq!(read("Sun, 06 Nov 1994 08:00:00 GMT"), Some(Duration::ZERO));
-        assert_eq!(read("soon"), None);
     }
 }

@@ -7,8 +7,8 @@ use reqwest::{Method, Url};
 use serde::Deserialize;
 
 use super::request::Target;
-use super::urls::host_of;
 use super::{RegistryError, Repository};
+use crate::http::host_of;
 
 /// Tags asked for at once. Registries may give fewer and say so by a link to the next page.
 const PAGE: usize = 1000;

@@ -12,10 +12,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
-use super::client::Trust;
 use super::source::BlobSource;
-use super::urls::{host_of, location, shown};
+use super::urls::{location, trust_of};
 use super::{Inner, RegistryError};
+use crate::http::{host_of, shown};
 use crate::progress::Task;
 
 /// What is sent to where; it can be sent again.
@@ -87,7 +87,7 @@ impl Inner {
         url: &Url,
         headers: &HeaderMap,
     ) -> Result<Response, RegistryError> {
-        let trust = Trust::of(url, &self.insecure)?;
+        let trust = trust_of(url, &self.insecure)?;
         let client = self.clients.get(url, trust)?;
         let mut request = Request::new(exchange.method.clone(), url.clone());
         *request.headers_mut() = headers.clone();

@@ -1,9 +1,10 @@
-//! URLs and headers: what of them may be shown, and those that answers give.
+//! URLs and headers: whom they may go to, and those that answers give.
 
 use reqwest::header::{HeaderValue, LOCATION};
 use reqwest::{Response, Url};
 
 use super::RegistryError;
+use crate::http::{InsecureHosts, Trust, host_of, shown};
 
 /// The `Location` of an answer, which may be relative.
 pub(super) fn location(what: &str, response: &Response) -> Result<Url, RegistryError> {
@@ -37,18 +38,12 @@ pub(super) fn upload_location(what: &str, response: &Response) -> Result<Url, Re
     Ok(url)
 }
 
-/// A URL as it may be shown: queries carry signatures and upload states, user parts carry secrets.
-pub(super) fn shown(url: &Url) -> String {
-    format!("{}://{}{}", url.scheme(), host_of(url), url.path())
-}
-
-/// `host[:port]` of a URL.
-pub(super) fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or("an unknown host");
-    match url.port() {
-        Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
-    }
+/// The trust that a URL needs; an error where it has no TLS and its host is not listed.
+pub(super) fn trust_of(url: &Url, insecure: &InsecureHosts) -> Result<Trust, RegistryError> {
+    Trust::of(url, insecure).ok_or_else(|| RegistryError::InsecureUrl {
+        url: shown(url),
+        host: host_of(url),
+    })
 }
 
 /// The header of a text that came from the network or the user.

@@ -2,33 +2,34 @@
 
 use reqwest::Url;
 
-use super::RegistryError;
-
 /// The hosts that the user listed as insecure; everything else is HTTPS with a trusted certificate.
 #[derive(Debug, Clone, Default)]
-pub(super) struct InsecureHosts(Vec<(String, Option<u16>)>);
+pub struct InsecureHosts(Vec<(String, Option<u16>)>);
+
+/// An entry that is neither `HOST` nor `HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no host that may be insecure: expected HOST or HOST:PORT")]
+pub struct NotAHost(pub String);
 
 impl InsecureHosts {
     /// Reads `HOST` (every port of it) and `HOST:PORT` entries.
-    pub(super) fn parse(entries: &[String]) -> Result<Self, RegistryError> {
+    pub fn parse(entries: &[String]) -> Result<Self, NotAHost> {
         entries
             .iter()
-            .map(|entry| {
-                split_host(entry).ok_or_else(|| RegistryError::InsecureHost(entry.clone()))
-            })
+            .map(|entry| split_host(entry).ok_or_else(|| NotAHost(entry.clone())))
             .collect::<Result<_, _>>()
             .map(Self)
     }
 
     /// Whether the user listed this host, or this port of it.
-    pub(super) fn contains(&self, host: &str, port: Option<u16>) -> bool {
+    pub fn contains(&self, host: &str, port: Option<u16>) -> bool {
         self.0.iter().any(|(listed, listed_port)| {
             listed.eq_ignore_ascii_case(host) && (listed_port.is_none() || *listed_port == port)
         })
     }
 
     /// Whether the URL's host is listed.
-    pub(super) fn allows(&self, url: &Url) -> bool {
+    pub fn allows(&self, url: &Url) -> bool {
         url.host_str()
             .is_some_and(|host| self.contains(host, url.port_or_known_default()))
     }
