@@ -42,7 +42,7 @@ struct Sidecar {
 }
 
 /// Chunks that are written and wait to be hashed; each has up to half a megabyte.
-const CHUNKS_TO_HASH: usize = 4;
+const CHUNKS_TO_HASH: usize = 2;
 
 /// A download under way.
 pub(super) struct Part {

@@ -79,7 +79,7 @@ pub(super) struct Transfer<'a> {
 /// What the request is for, after "failed to".
 const WHAT: &str = "send the file";
 /// Chunks between network and disk; each has up to half a megabyte.
-const CHUNKS_WAITING: usize = 4;
+const CHUNKS_WAITING: usize = 2;
 /// Bytes that are worth starting the count of attempts again; less would let a connection that
 /// breaks at every byte go on for ever.
 const HEADWAY: u64 = 64 * 1024;
