@@ -1,9 +1,10 @@
 //! `wincimg hotfix resolve|search|script`, driven as a user would against a catalog inside the test.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod fake_catalog;
 
 use std::fs;
+use std::path::Path;
 
 use fake_catalog::desk::{Desk, FILE};
 use fake_catalog::{ERROR_PAGE, Instead, msu};
@@ -202,4 +203,59 @@ fn a_script_for_a_folder_says_what_is_missing() {
     fs::write(desk.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
     let script = desk.run(&with_source).ended_with(0).stdout;
     assert!(script.contains("Algorithm = 'SHA256'"), "{script}");
+}
+
+/// PowerShell's own parser, then a grammar of it; each ends with 0 only if there is no error.
+const PARSERS: [[&str; 3]; 2] = [
+    [
+        "pwsh",
+        "-Command",
+        "$errors = $null; [void][Management.Automation.Language.Parser]::ParseFile(\
+         $env:SCRIPT, [ref]$null, [ref]$errors); $errors; exit $errors.Count",
+    ],
+    [
+        "python3",
+        "-c",
+        "import os, tree_sitter, tree_sitter_powershell as powershell\n\
+         parser = tree_sitter.Parser(tree_sitter.Language(powershell.language()))\n\
+         tree = parser.parse(open(os.environ['SCRIPT'], 'rb').read())\n\
+         exit(1 if tree.root_node.has_error else 0)",
+    ],
+];
+
+#[test]
+fn the_script_passes_a_powershell_parser_if_one_is_at_hand() {
+    let (desk, _) = Desk::with_april_2020();
+    desk.ask(&["script", "17763.1158", "--output", "sound.ps1"])
+        .ended_with(0);
+    let sound = desk.folder.path().join("sound.ps1");
+    let broken = desk.folder.path().join("broken.ps1");
+    fs::write(&broken, fs::read_to_string(&sound).unwrap() + "\nif (").unwrap();
+    let accepts = |[program, flag, code]: [&str; 3], script: &Path| {
+        let mut command = std::process::Command::new(program);
+        command
+            .args([flag, code])
+            .env("SCRIPT", script)
+            .output()
+            .is_ok_and(|o| o.status.success())
+    };
+    // A parser that is not there or does not work accepts nothing.
+    let at_hand: Vec<_> = PARSERS
+        .into_iter()
+        .filter(|[program, flag, _]| {
+            let import = if *flag == "-c" {
+                "import tree_sitter, tree_sitter_powershell"
+            } else {
+                "exit 0"
+            };
+            accepts([program, flag, import], &sound)
+        })
+        .collect();
+    if at_hand.is_empty() {
+        eprintln!("skipped: there is neither pwsh nor python3 with tree-sitter-powershell");
+    }
+    for parser in at_hand {
+        assert!(accepts(parser, &sound), "{parser:?}");
+        assert!(!accepts(parser, &broken), "{parser:?}");
+    }
 }
