@@ -4,6 +4,7 @@
 
 pub mod compat;
 pub mod hive;
+pub mod iis;
 pub mod path;
 pub mod quoting;
 pub mod regfile;
