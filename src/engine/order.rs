@@ -66,6 +66,7 @@ impl Order<'_> {
             .zip(found)
             .map(|(host, resolution)| {
                 let base = resolution.base;
+                let container = &base.image.config().config;
                 let plan_base = PlanBase {
                     name: format!(
                         "{}/{}:{}",
@@ -75,6 +76,8 @@ impl Order<'_> {
                     ),
                     digest: base.digest().to_string(),
                     os_version: base.os_version,
+                    shell: container.shell.clone(),
+                    user: container.user.clone().filter(|user| !user.is_empty()),
                 };
                 Ok(PlannedImage {
                     plan: self.recipe.plan(plan_base, host.version, &self.settings)?,

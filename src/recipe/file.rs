@@ -7,8 +7,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::iis::IisEntry;
 use super::registry::RegistryEntry;
-use super::text::Text;
+use super::text::{Text, Texts};
 
 /// A recipe: what a Windows container image is to hold.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -36,8 +37,9 @@ pub(super) struct RecipeFile {
     pub(super) env: BTreeMap<String, Text>,
     /// The program that a container runs, with its arguments.
     pub(super) entrypoint: Option<Vec<Text>>,
-    /// Arguments that follow the entry point unless others are given, or the program without one.
-    pub(super) cmd: Option<Vec<Text>>,
+    /// Arguments that follow the entry point unless others are given, or the program without one; one
+    /// text is taken apart at its spaces, as Windows does.
+    pub(super) cmd: Option<Texts>,
     /// Who runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
     pub(super) user: Option<Text>,
     /// The folder it starts in.
@@ -50,7 +52,10 @@ pub(super) struct RecipeFile {
     pub(super) labels: BTreeMap<String, Text>,
     /// Seconds that a container gets to stop; sets both registry keys of Windows.
     pub(super) shutdown_timeout: Option<Text>,
-    /// Commands that run during the build. They need Windows, so only the docker engine takes them.
+    /// Settings of a site on IIS, which the base has to have.
+    pub(super) iis: Option<IisEntry>,
+    /// Commands that run during the build, as `ContainerAdministrator`. They need Windows, so only
+    /// the docker engine takes them.
     #[serde(default)]
     #[schemars(with = "Vec<RunEntry>")]
     pub(super) run: Vec<Spanned<RunEntry>>,

@@ -9,10 +9,20 @@ pub struct ShippedRecipe {
     pub text: &'static str,
 }
 
-const SHIPPED: [ShippedRecipe; 1] = [ShippedRecipe {
-    name: "pause",
-    text: include_str!("../../images/pause.toml"),
-}];
+const SHIPPED: [ShippedRecipe; 3] = [
+    ShippedRecipe {
+        name: "app",
+        text: include_str!("../../images/app.toml"),
+    },
+    ShippedRecipe {
+        name: "iis",
+        text: include_str!("../../images/iis.toml"),
+    },
+    ShippedRecipe {
+        name: "pause",
+        text: include_str!("../../images/pause.toml"),
+    },
+];
 
 /// Every recipe that ships, by name.
 pub fn shipped() -> impl Iterator<Item = ShippedRecipe> {

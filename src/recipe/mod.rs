@@ -4,6 +4,8 @@
 //! that fits a host, it becomes a [`Plan`], which both engines read and nothing else.
 
 mod file;
+mod files;
+mod iis;
 mod library;
 mod plan;
 mod registry;

@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Serialize;
 use toml::Spanned;
 
-use super::file::{FileEntry, RunEntry};
-use super::text::{Text, Values};
+use super::file::RunEntry;
+use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
 use crate::shim;
+use crate::windows::iis::IisSettings;
 use crate::windows::path::ImagePath;
+use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::registry::RegistryEdit;
 use crate::windows::shutdown;
 use crate::windows::version::WindowsVersion;
@@ -45,6 +47,8 @@ pub struct Plan {
     pub labels: BTreeMap<String, String>,
     /// Seconds that a container gets to stop; the base's where absent.
     pub shutdown_timeout: Option<u32>,
+    /// What is set about its site on IIS.
+    pub iis: Option<IisSettings>,
     /// What has to run on Windows during the build.
     pub steps: Vec<Step>,
 }
@@ -58,6 +62,10 @@ pub struct PlanBase {
     pub digest: String,
     /// Its version of Windows.
     pub os_version: WindowsVersion,
+    /// What reads its commands in shell form; `cmd` where absent.
+    pub shell: Option<Vec<String>>,
+    /// Who runs its programs; an administrator where absent.
+    pub user: Option<String>,
 }
 
 /// A file or folder on its way into the image.
@@ -170,6 +178,9 @@ impl fmt::Display for Plan {
         for edit in &self.registry_edits() {
             writeln!(f, "registry    {edit}")?;
         }
+        if let Some(iis) = &self.iis {
+            write_iis(iis, f)?;
+        }
         for step in &self.steps {
             writeln!(f, "run         {}", step.command)?;
         }
@@ -196,6 +207,20 @@ impl fmt::Display for Plan {
         }
         Ok(())
     }
+}
+
+fn write_iis(iis: &IisSettings, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    writeln!(f, "iis         {} in {}", iis.site, iis.path)?;
+    for extension in &iis.file_extensions {
+        writeln!(f, "iis         may serve {extension}")?;
+    }
+    for (extension, kind) in &iis.mime_types {
+        writeln!(f, "iis         {extension} is {kind}")?;
+    }
+    for (attribute, value) in &iis.app_pool_settings {
+        writeln!(f, "iis         {} {attribute}={value}", iis.app_pool)?;
+    }
+    Ok(())
 }
 
 impl Recipe {
@@ -248,7 +273,11 @@ impl Recipe {
             registry,
             env: map(&file.env)?,
             entrypoint: list(&file.entrypoint)?,
-            cmd: list(&file.cmd)?,
+            cmd: file
+                .cmd
+                .as_ref()
+                .map(|texts| self.arguments(texts, &values))
+                .transpose()?,
             user: file
                 .user
                 .as_ref()
@@ -270,6 +299,11 @@ impl Recipe {
                 .as_ref()
                 .map(|text| self.seconds(text, &values))
                 .transpose()?,
+            iis: file
+                .iis
+                .as_ref()
+                .map(|entry| self.iis(entry, &values))
+                .transpose()?,
             steps: file
                 .run
                 .iter()
@@ -278,7 +312,18 @@ impl Recipe {
         })
     }
 
-    fn parsed<T: std::str::FromStr<Err: fmt::Display>>(
+    /// The arguments that texts stand for; one alone is taken apart as Windows does it.
+    fn arguments(&self, texts: &Texts, values: &Values) -> Result<Vec<String>, RecipeError> {
+        match texts {
+            Texts::One(text) => {
+                let line = self.resolve(text, values)?;
+                Ok(argv::split_arguments(&line, Reader::CRuntime))
+            }
+            Texts::List(list) => list.iter().map(|text| self.resolve(text, values)).collect(),
+        }
+    }
+
+    pub(super) fn parsed<T: std::str::FromStr<Err: fmt::Display>>(
         &self,
         text: &Text,
         values: &Values,
@@ -334,99 +379,5 @@ impl Recipe {
             }
         };
         Ok(Step { command })
-    }
-
-    fn planned_file(
-        &self,
-        entry: &FileEntry,
-        values: &Values,
-        settings: &Settings<'_>,
-    ) -> Result<PlannedFile, RecipeError> {
-        let given = [&entry.from, &entry.context, &entry.embedded, &entry.content];
-        if given.iter().filter(|text| text.is_some()).count() != 1 {
-            return Err(self.error(
-                &entry.to,
-                "a file has exactly one of from, context, embedded and content",
-            ));
-        }
-        let mut own_name = None;
-        let source = if let Some(text) = &entry.from {
-            let path = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
-            own_name = self.name_on_disk(text, &path)?;
-            FileSource::Disk(path)
-        } else if let Some(text) = &entry.context {
-            let resolved = self.resolve(text, values)?;
-            let path = settings.context.join(self.relative(text, &resolved)?);
-            own_name = self.name_on_disk(text, &path)?;
-            FileSource::Disk(path)
-        } else if let Some(text) = &entry.content {
-            FileSource::Text(self.resolve(text, values)?)
-        } else if let Some(text) = &entry.embedded {
-            match self.resolve(text, values)?.as_str() {
-                "shim" => FileSource::Embedded(Embedded::Shim),
-                other => {
-                    let problem = format!("nothing named {other:?} is embedded: expected shim");
-                    return Err(self.error(text, problem));
-                }
-            }
-        } else {
-            return Err(self.error(&entry.to, "a file comes from nowhere"));
-        };
-        let target_text = self.resolve(&entry.to, values)?;
-        let target: ImagePath = target_text
-            .parse()
-            .map_err(|problem| self.error(&entry.to, format!("{problem}")))?;
-        let into_folder = target_text.ends_with(['/', '\\']);
-        let target = match (into_folder, own_name) {
-            (true, None) if !matches!(source, FileSource::Disk(_)) => {
-                return Err(self.error(&entry.to, "this needs the name of the file too"));
-            }
-            (true, Some(name)) => target
-                .join(&name)
-                .map_err(|problem| self.error(&entry.to, problem.to_string()))?,
-            _ if target.components().is_empty() && !into_folder => {
-                return Err(self.error(&entry.to, "a file cannot replace the drive itself"));
-            }
-            _ => target,
-        };
-        Ok(PlannedFile { source, target })
-    }
-
-    /// The name that a file keeps when it goes into a folder; a folder's content has names of its own.
-    fn name_on_disk(&self, text: &Text, path: &Path) -> Result<Option<String>, RecipeError> {
-        let metadata = std::fs::metadata(path).map_err(|error| {
-            self.error(text, format!("cannot read {}: {error}", path.display()))
-        })?;
-        if metadata.is_dir() {
-            return Ok(None);
-        }
-        match path.file_name().and_then(|name| name.to_str()) {
-            Some(name) => Ok(Some(name.to_owned())),
-            None => Err(self.error(text, format!("{} has no name in Unicode", path.display()))),
-        }
-    }
-
-    pub(super) fn in_recipe_folder(&self, text: &Text, path: &str) -> Result<PathBuf, RecipeError> {
-        let relative = self.relative(text, path)?;
-        match &self.origin.folder {
-            Some(folder) => Ok(folder.join(relative)),
-            None => Err(self.error(text, "a recipe that ships has no folder: use context")),
-        }
-    }
-
-    /// A path that stays where it starts.
-    fn relative<'a>(&self, text: &Text, path: &'a str) -> Result<&'a Path, RecipeError> {
-        let relative = Path::new(path);
-        let stays = relative
-            .components()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-        if stays && !path.is_empty() {
-            Ok(relative)
-        } else {
-            Err(self.error(
-                text,
-                format!("{path:?} leads out of its folder: expected a relative path without .."),
-            ))
-        }
     }
 }

@@ -16,6 +16,16 @@ pub(super) struct Text {
     pub(super) offset: usize,
 }
 
+impl Text {
+    /// Another text at the same place.
+    pub(super) fn with_value(&self, value: &str) -> Self {
+        Self {
+            value: value.to_owned(),
+            offset: self.offset,
+        }
+    }
+}
+
 struct Scalar(String);
 
 impl<'de> Deserialize<'de> for Scalar {
@@ -65,6 +75,127 @@ impl JsonSchema for Text {
         json_schema!({
             "description": "A text with ${variables} in it; a whole number and true or false are fine too",
             "type": ["string", "integer", "boolean"]
+        })
+    }
+}
+
+/// A list of texts, or one text that stands for several.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Texts {
+    One(Text),
+    List(Vec<Text>),
+}
+
+/// A table of texts, or one text that stands for several `KEY=VALUE`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Pairs {
+    One(Text),
+    Table(BTreeMap<String, Text>),
+}
+
+/// What a list or a table is while its place in the file is not known yet.
+enum Compound {
+    Scalar(String),
+    List(Vec<Text>),
+    Table(BTreeMap<String, Text>),
+}
+
+impl<'de> Deserialize<'de> for Compound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Compound;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string, or several in a list or a table")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Compound, E> {
+                Ok(Compound::Scalar(text.to_owned()))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Compound, A::Error> {
+                let mut list = Vec::new();
+                while let Some(item) = items.next_element()? {
+                    list.push(item);
+                }
+                Ok(Compound::List(list))
+            }
+
+            fn visit_map<A: de::MapAccess<'de>>(self, mut fields: A) -> Result<Compound, A::Error> {
+                let mut table = BTreeMap::new();
+                while let Some((key, value)) = fields.next_entry()? {
+                    table.insert(key, value);
+                }
+                Ok(Compound::Table(table))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Texts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Compound>::deserialize(deserializer)?;
+        let offset = spanned.span().start;
+        match spanned.into_inner() {
+            Compound::Scalar(value) => Ok(Self::One(Text { value, offset })),
+            Compound::List(list) => Ok(Self::List(list)),
+            Compound::Table(_) => Err(de::Error::custom("expected a string or a list of strings")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let spanned = Spanned::<Compound>::deserialize(deserializer)?;
+        let offset = spanned.span().start;
+        match spanned.into_inner() {
+            Compound::Scalar(value) => Ok(Self::One(Text { value, offset })),
+            Compound::Table(table) => Ok(Self::Table(table)),
+            Compound::List(_) => Err(de::Error::custom("expected a string or a table of strings")),
+        }
+    }
+}
+
+impl Default for Texts {
+    fn default() -> Self {
+        Self::List(Vec::new())
+    }
+}
+
+impl Default for Pairs {
+    fn default() -> Self {
+        Self::Table(BTreeMap::new())
+    }
+}
+
+impl JsonSchema for Texts {
+    fn schema_name() -> Cow<'static, str> {
+        "Texts".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let text = generator.subschema_for::<Text>();
+        json_schema!({
+            "description": "A list of texts, or one text that stands for several",
+            "anyOf": [{ "type": "string" }, { "type": "array", "items": text }]
+        })
+    }
+}
+
+impl JsonSchema for Pairs {
+    fn schema_name() -> Cow<'static, str> {
+        "Pairs".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let text = generator.subschema_for::<Text>();
+        json_schema!({
+            "description": "A table of texts, or one text with KEY=VALUE,KEY=VALUE",
+            "anyOf": [{ "type": "string" }, { "type": "object", "additionalProperties": text }]
         })
     }
 }

@@ -1,0 +1,105 @@
+//! The files of a recipe: where each comes from, and where it goes in the image.
+
+use std::path::{Component, Path, PathBuf};
+
+use super::file::FileEntry;
+use super::plan::{Embedded, FileSource, PlannedFile};
+use super::text::{Text, Values};
+use super::{Recipe, RecipeError, Settings};
+use crate::windows::path::ImagePath;
+
+impl Recipe {
+    pub(super) fn planned_file(
+        &self,
+        entry: &FileEntry,
+        values: &Values,
+        settings: &Settings<'_>,
+    ) -> Result<PlannedFile, RecipeError> {
+        let given = [&entry.from, &entry.context, &entry.embedded, &entry.content];
+        if given.iter().filter(|text| text.is_some()).count() != 1 {
+            return Err(self.error(
+                &entry.to,
+                "a file has exactly one of from, context, embedded and content",
+            ));
+        }
+        let mut own_name = None;
+        let source = if let Some(text) = &entry.from {
+            let path = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
+            own_name = self.name_on_disk(text, &path)?;
+            FileSource::Disk(path)
+        } else if let Some(text) = &entry.context {
+            let resolved = self.resolve(text, values)?;
+            let path = settings.context.join(self.relative(text, &resolved)?);
+            own_name = self.name_on_disk(text, &path)?;
+            FileSource::Disk(path)
+        } else if let Some(text) = &entry.content {
+            FileSource::Text(self.resolve(text, values)?)
+        } else if let Some(text) = &entry.embedded {
+            match self.resolve(text, values)?.as_str() {
+                "shim" => FileSource::Embedded(Embedded::Shim),
+                other => {
+                    let problem = format!("nothing named {other:?} is embedded: expected shim");
+                    return Err(self.error(text, problem));
+                }
+            }
+        } else {
+            return Err(self.error(&entry.to, "a file comes from nowhere"));
+        };
+        let target_text = self.resolve(&entry.to, values)?;
+        let target: ImagePath = target_text
+            .parse()
+            .map_err(|problem| self.error(&entry.to, format!("{problem}")))?;
+        let into_folder = target_text.ends_with(['/', '\\']);
+        let target = match (into_folder, own_name) {
+            (true, None) if !matches!(source, FileSource::Disk(_)) => {
+                return Err(self.error(&entry.to, "this needs the name of the file too"));
+            }
+            (true, Some(name)) => target
+                .join(&name)
+                .map_err(|problem| self.error(&entry.to, problem.to_string()))?,
+            _ if target.components().is_empty() && !into_folder => {
+                return Err(self.error(&entry.to, "a file cannot replace the drive itself"));
+            }
+            _ => target,
+        };
+        Ok(PlannedFile { source, target })
+    }
+
+    /// The name that a file keeps when it goes into a folder; a folder's content has names of its own.
+    fn name_on_disk(&self, text: &Text, path: &Path) -> Result<Option<String>, RecipeError> {
+        let metadata = std::fs::metadata(path).map_err(|error| {
+            self.error(text, format!("cannot read {}: {error}", path.display()))
+        })?;
+        if metadata.is_dir() {
+            return Ok(None);
+        }
+        match path.file_name().and_then(|name| name.to_str()) {
+            Some(name) => Ok(Some(name.to_owned())),
+            None => Err(self.error(text, format!("{} has no name in Unicode", path.display()))),
+        }
+    }
+
+    pub(super) fn in_recipe_folder(&self, text: &Text, path: &str) -> Result<PathBuf, RecipeError> {
+        let relative = self.relative(text, path)?;
+        match &self.origin.folder {
+            Some(folder) => Ok(folder.join(relative)),
+            None => Err(self.error(text, "a recipe that ships has no folder: use context")),
+        }
+    }
+
+    /// A path that stays where it starts.
+    fn relative<'a>(&self, text: &Text, path: &'a str) -> Result<&'a Path, RecipeError> {
+        let relative = Path::new(path);
+        let stays = relative
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+        if stays && !path.is_empty() {
+            Ok(relative)
+        } else {
+            Err(self.error(
+                text,
+                format!("{path:?} leads out of its folder: expected a relative path without .."),
+            ))
+        }
+    }
+}
