@@ -24,7 +24,7 @@ use crate::engine::delivery::{
 };
 use crate::engine::direct::{AssembleOptions, DirectError};
 use crate::engine::order::{Order, OrderError, PlannedImage};
-use crate::layer::Compression;
+use crate::layer::{Compression, LayerError};
 use crate::oci::store::Location;
 use crate::recipe::{Recipe, RecipeError, Settings};
 
@@ -336,7 +336,10 @@ fn delivery_failure(error: DeliveryError) -> Failure {
         DeliveryError::Image { source, .. } => {
             matches!(
                 **source,
-                DirectError::NeedsWindows { .. } | DirectError::Path(_)
+                DirectError::NeedsWindows { .. }
+                    | DirectError::NeedsAppcmd { .. }
+                    | DirectError::WebConfig { .. }
+                    | DirectError::Layer(LayerError::Path(_))
             )
         }
         _ => false,

@@ -7,23 +7,22 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use bytes::Bytes;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use crate::layer::{
-    self, Compression, LayerError, LayerPath, PathError, Spooled, SpooledBlob, WriteOptions,
-};
+use super::iis;
+use crate::layer::{self, Compression, LayerError, Spooled, SpooledBlob, WriteOptions};
 use crate::oci::copy::{Copier, CopyError, Foreign, PlannedBlob};
 use crate::oci::document::{
     self, ContainerConfig, Descriptor, Digest, Document, DocumentError, Flavour, History, Image,
 };
 use crate::oci::store::{Sink, Source, StoreError};
 use crate::progress::Progress;
-use crate::recipe::{FileSource, Plan, PlannedFile, Step};
+use crate::recipe::Plan;
 use crate::windows::hive::{FileTime, WriteError, write_deltas};
-use crate::windows::path::ImagePath;
+use crate::windows::iis::IisSettings;
+use crate::windows::iis::webconfig::WebConfigError;
 
 /// A layer up to this size never touches the disk.
 const IN_MEMORY: usize = 4 << 20;
@@ -83,9 +82,20 @@ pub enum DirectError {
         /// What its configuration says.
         text: String,
     },
-    /// Something cannot be in a layer under the name that it has.
-    #[error(transparent)]
-    Path(#[from] PathError),
+    /// A setting is one of the web server's own, which only its tools can change.
+    #[error("the direct engine cannot set {setting}, which needs Windows: appcmd does it")]
+    NeedsAppcmd {
+        /// The setting by its name.
+        setting: String,
+    },
+    /// The site's `web.config` cannot take the settings.
+    #[error("the settings of IIS cannot be merged into {path}")]
+    WebConfig {
+        /// The file, on disk or in the image.
+        path: String,
+        /// What is wrong with it.
+        source: WebConfigError,
+    },
     /// The registry changes cannot be in a delta hive.
     #[error("the registry changes cannot be written")]
     Hive(#[from] WriteError),
@@ -109,6 +119,9 @@ impl DirectError {
         match self {
             Self::Copy(error) => error.hint(),
             Self::Store(error) => error.hint(),
+            Self::NeedsWindows { .. } | Self::NeedsAppcmd { .. } => Some(
+                "build with --engine docker, on a Docker daemon for Windows containers".to_owned(),
+            ),
             _ => None,
         }
     }
@@ -141,7 +154,7 @@ pub fn assemble(
     options: &AssembleOptions,
     progress: &dyn Progress,
 ) -> Result<Assembled, DirectError> {
-    check_steps(&plan.steps)?;
+    check(plan)?;
     let config = base.config();
     if config.os != "windows" {
         return Err(DirectError::NotWindows {
@@ -194,14 +207,19 @@ pub fn assemble(
     })
 }
 
-fn check_steps(steps: &[Step]) -> Result<(), DirectError> {
-    match steps.first() {
-        None => Ok(()),
-        Some(step) => Err(DirectError::NeedsWindows {
+/// Refuses a plan that cannot be made without Windows, and says what in it needs that.
+pub fn check(plan: &Plan) -> Result<(), DirectError> {
+    if let Some(step) = plan.steps.first() {
+        return Err(DirectError::NeedsWindows {
             number: 1,
-            count: steps.len(),
+            count: plan.steps.len(),
             step: step.command.to_string(),
-        }),
+        });
+    }
+    let settings = plan.iis.iter().flat_map(IisSettings::of_the_server).next();
+    match settings {
+        Some(setting) => Err(DirectError::NeedsAppcmd { setting }),
+        None => Ok(()),
     }
 }
 
@@ -236,13 +254,15 @@ fn write_layer(
     progress: &dyn Progress,
 ) -> Result<Option<(OwnLayer, Digest)>, DirectError> {
     let mut layer = layer::Layer::new(timestamp);
-    for file in &plan.files {
-        add_file(&mut layer, file)?;
+    layer.planned_files(&plan.files)?;
+    if let Some(settings) = &plan.iis {
+        iis::configure(&mut layer, settings)?;
     }
     let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let hives = write_deltas(&plan.registry_edits(), FileTime::from_unix_seconds(seconds))?;
     for hive in hives {
-        layer.hive(hive.root.delta_name().parse()?, hive.bytes);
+        let name = hive.root.delta_name().parse().map_err(LayerError::Path)?;
+        layer.hive(name, hive.bytes);
     }
     if layer.is_empty() {
         return Ok(None);
@@ -272,32 +292,6 @@ fn write_layer(
         },
         written.diff_id,
     )))
-}
-
-fn add_file(layer: &mut layer::Layer, file: &PlannedFile) -> Result<(), DirectError> {
-    let path = layer_path(&file.target)?;
-    match (&file.source, path) {
-        (FileSource::Disk(source), path) if source.is_dir() => {
-            layer.folder(source, path.as_ref())?;
-        }
-        (FileSource::Disk(source), Some(path)) => layer.file(path, source.clone()),
-        (FileSource::Text(text), Some(path)) => {
-            layer.file(path, Bytes::from(text.clone().into_bytes()));
-        }
-        (FileSource::Embedded(program), Some(path)) => {
-            layer.file(path, Bytes::from_static(program.bytes()));
-        }
-        // The recipe's reader lets only folders go to the drive itself.
-        (_, None) => {}
-    }
-    Ok(())
-}
-
-fn layer_path(path: &ImagePath) -> Result<Option<LayerPath>, PathError> {
-    if path.components().is_empty() {
-        return Ok(None);
-    }
-    path.components().join("/").parse().map(Some)
 }
 
 /// Lays what the plan says over what the base says.

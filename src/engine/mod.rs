@@ -3,4 +3,5 @@
 
 pub mod delivery;
 pub mod direct;
+mod iis;
 pub mod order;

@@ -40,11 +40,21 @@ struct Entry {
     content: Content,
 }
 
+/// What an entry of a layer is.
 #[derive(Debug, Clone)]
-pub(super) enum Content {
+pub enum Content {
+    /// A directory.
     Directory,
+    /// A file.
     File(Source),
-    Symlink { target: String, to: LinkTo },
+    /// A symbolic link.
+    Symlink {
+        /// Where it leads.
+        target: String,
+        /// What is there.
+        to: LinkTo,
+    },
+    /// Nothing, in place of what the layers below have.
     Deletion,
 }
 
@@ -101,6 +111,30 @@ impl Layer {
             path: name,
             content: Content::File(Source::Bytes(data.into())),
         });
+    }
+
+    /// Where the bytes of a file come from, which was added under a path that Windows takes for this
+    /// one.
+    pub fn file_mut(&mut self, path: &LayerPath) -> Option<&mut Source> {
+        let key = fold(path.as_str());
+        self.files
+            .iter_mut()
+            .find_map(|entry| match &mut entry.content {
+                Content::File(source) if fold(entry.path.as_str()) == key => Some(source),
+                _ => None,
+            })
+    }
+
+    /// The files and folders by their paths from the drive's root, parents first, after the same
+    /// checks that writing the layer makes.
+    pub fn drive(&self) -> Result<Vec<(String, &Content)>, LayerError> {
+        let mut items = Vec::with_capacity(self.files.len());
+        arrange("Files", &self.files, true, &mut items)?;
+        let inside = items.into_iter().filter_map(|item| {
+            let path = item.name.strip_prefix("Files/")?;
+            Some((path.to_owned(), item.content))
+        });
+        Ok(inside.collect())
     }
 
     /// Whether the layer would change nothing; an image should then go without it.

@@ -15,11 +15,12 @@ mod folder;
 mod header;
 mod path;
 mod pipeline;
+mod planned;
 mod reader;
 mod spool;
 
 pub use compress::Compression;
-pub use content::{Layer, LinkTo, Source};
+pub use content::{Content, Layer, LinkTo, Source};
 pub use error::LayerError;
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
