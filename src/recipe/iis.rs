@@ -33,7 +33,7 @@ pub(super) struct IisEntry {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AppPoolEntry {
-    /// The pool's name; DefaultAppPool unless another is given.
+    /// The pool's name; `DefaultAppPool` unless another is given.
     name: Option<Text>,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
     #[serde(default)]

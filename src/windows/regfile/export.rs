@@ -80,7 +80,7 @@ fn write_value(out: &mut String, value: &Value<'_>) {
     out.push_str("\r\n");
 }
 
-fn write_data(out: &mut String, data: &RegistryData, column: usize) {
+pub(super) fn write_data(out: &mut String, data: &RegistryData, column: usize) {
     match (data.kind(), data.typed()) {
         (DataType::SZ, Typed::Text(text)) if !text.contains(char::is_control) => {
             write_quoted(out, &text);
@@ -93,7 +93,7 @@ fn write_data(out: &mut String, data: &RegistryData, column: usize) {
     }
 }
 
-fn write_quoted(out: &mut String, text: &str) {
+pub(super) fn write_quoted(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
         match c {

@@ -1,10 +1,12 @@
 //! Registration files (`.reg`): what `regedit` exports, read as edits and written from hives.
 
+mod edits;
 mod export;
 mod import;
 mod line;
 mod text;
 
+pub use edits::from_edits;
 pub use export::{export, to_utf16};
 pub use import::import;
 

@@ -16,7 +16,7 @@ pub(super) struct Collection {
     /// The section's path under `configuration`.
     pub(super) section: &'static [&'static str],
     /// The element in the section that holds the entries; the section itself where absent.
-    pub(super) collection: Option<&'static str>,
+    pub(super) inner: Option<&'static str>,
     /// The name of an entry.
     pub(super) element: &'static str,
     /// The attribute of an entry with its value.
@@ -82,7 +82,7 @@ impl<'a> Editor<'a> {
             .section
             .iter()
             .copied()
-            .chain(wanted.collection)
+            .chain(wanted.inner)
             .collect();
         let (found, missing) = self.find(wanted.section, &path)?;
         for entry in &wanted.entries {
@@ -332,13 +332,14 @@ impl Style {
     }
 
     fn lines(&self, lines: &[(usize, String)], outer: &str) -> String {
-        lines
-            .iter()
-            .map(|(depth, line)| {
-                let indent = self.indent.repeat(*depth);
-                format!("{outer}{indent}{line}{}", self.newline)
-            })
-            .collect()
+        let mut text = String::new();
+        for (depth, line) in lines {
+            text.push_str(outer);
+            text.push_str(&self.indent.repeat(*depth));
+            text.push_str(line);
+            text.push_str(self.newline);
+        }
+        text
     }
 }
 

@@ -112,14 +112,14 @@ fn collections(settings: &IisSettings) -> Vec<Collection> {
     let both = [
         Collection {
             section: &["system.webServer", "security", "requestFiltering"],
-            collection: Some("fileExtensions"),
+            inner: Some("fileExtensions"),
             element: "add",
             value_attribute: "allowed",
             entries: extensions.collect(),
         },
         Collection {
             section: &["system.webServer", "staticContent"],
-            collection: None,
+            inner: None,
             element: "mimeMap",
             value_attribute: "mimeType",
             entries: mime_types.collect(),
