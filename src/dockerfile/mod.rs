@@ -1,3 +1,85 @@
-//! Dockerfiles for Windows images: what is wrong with one that somebody wrote.
+//! Dockerfiles for Windows images: written from plans, and [`lint`]ed where somebody wrote them.
+//!
+//! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
+//! context. Commands are in exec form with full paths, so that no shell and no base image has a say
+//! in how they are read.
 
 pub mod lint;
+
+mod context;
+mod guard;
+mod registry;
+mod templates;
+mod view;
+mod words;
+
+pub use context::{ContextContent, ContextEntry, ContextSummary};
+pub use words::Unwritable;
+
+use crate::layer::LayerError;
+use crate::recipe::Plan;
+
+use view::View;
+
+/// A Dockerfile, and what it needs beside it.
+#[derive(Debug, Clone)]
+pub struct Rendered {
+    /// Its text.
+    pub dockerfile: String,
+    /// The content of the build's context, folders before what is in them. The Dockerfile itself is
+    /// not in it.
+    pub context: Vec<ContextEntry>,
+}
+
+/// Why a plan has no Dockerfile.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// A text of the plan cannot stand in a Dockerfile.
+    #[error(transparent)]
+    Unwritable(#[from] Unwritable),
+    /// A change to the registry that neither `reg` nor a registration file can make.
+    #[error("neither reg nor a registration file can make the change to the registry: {0}")]
+    Registry(String),
+    /// The plan's files cannot be an image's.
+    #[error(transparent)]
+    Files(#[from] LayerError),
+    /// A template asks for what no plan has.
+    #[error(
+        "line {line} of the template {template:?} wants a variable {variable:?}, which there is not"
+    )]
+    MissingVariable {
+        /// The template.
+        template: String,
+        /// The line, counted from 1.
+        line: usize,
+        /// The variable.
+        variable: String,
+    },
+    /// A template writes a value past the helpers.
+    #[error(
+        "a template writes a value without a helper that quotes it, in line {line} of the Dockerfile"
+    )]
+    Unquoted {
+        /// The line, counted from 1.
+        line: usize,
+    },
+    /// A template is none.
+    #[error("a template cannot be read")]
+    Template(#[source] Box<handlebars::TemplateError>),
+    /// A template does not work.
+    #[error("a template cannot be filled in")]
+    Broken(#[source] Box<handlebars::RenderError>),
+}
+
+/// The Dockerfile that makes a plan's image. No file is read and none is written.
+pub fn render(plan: &Plan) -> Result<Rendered, RenderError> {
+    let mut context = context::files(plan)?;
+    let view = View::of(plan, &mut context)?;
+    Ok(Rendered {
+        dockerfile: templates::dockerfile(&view)?,
+        context,
+    })
+}
+
+#[cfg(test)]
+mod tests;

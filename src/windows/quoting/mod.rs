@@ -11,7 +11,7 @@ pub mod cmd;
 pub mod powershell;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::fmt;
 

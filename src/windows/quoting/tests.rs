@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod reader;
+pub(crate) mod reader;
 
 use proptest::prelude::*;
 

@@ -109,7 +109,10 @@ mod tests {
         let create = |mode| RegistryEdit::CreateKey { key: key(), mode };
         let text = from_edits(&[create(KeyMode::Replace)]).unwrap();
         let path = r"HKEY_LOCAL_MACHINE\SOFTWARE\Acme [1]\a";
-        assert!(text.ends_with(&format!("\r\n[-{path}]\r\n\r\n[{path}]\r\n")), "{text}");
+        assert!(
+            text.ends_with(&format!("\r\n[-{path}]\r\n\r\n[{path}]\r\n")),
+            "{text}"
+        );
         assert_eq!(from_edits(&[create(KeyMode::ReplaceValues)]), None);
         assert_eq!(from_edits(&[set("a\nb", RegistryData::dword(1))]), None);
     }

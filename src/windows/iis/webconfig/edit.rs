@@ -78,12 +78,7 @@ impl<'a> Editor<'a> {
     /// Sees to it that a collection has its entries.
     pub(super) fn merge(&mut self, wanted: &Collection) -> Result<(), WebConfigError> {
         let mut lines = Vec::new();
-        let path: Vec<&'static str> = wanted
-            .section
-            .iter()
-            .copied()
-            .chain(wanted.inner)
-            .collect();
+        let path: Vec<&'static str> = wanted.section.iter().copied().chain(wanted.inner).collect();
         let (found, missing) = self.find(wanted.section, &path)?;
         for entry in &wanted.entries {
             let state = if missing.is_empty() {

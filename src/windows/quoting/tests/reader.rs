@@ -7,7 +7,7 @@ use super::super::argv::{Reader, split, split_arguments};
 use super::super::{Escape, Shell};
 
 /// The arguments that the program gets in the end.
-pub(super) fn argv(shell: Shell, escape: Escape, instruction: &str) -> Vec<String> {
+pub(crate) fn argv(shell: Shell, escape: Escape, instruction: &str) -> Vec<String> {
     let followed = format!("{instruction}\nLABEL after=1\n");
     let line = first_instruction(&followed, escape.character());
     let text = line.strip_prefix("RUN").expect("it is a RUN line");

@@ -1,0 +1,101 @@
+//! What has to be beside a Dockerfile: the plan's files, under the rules that layers have, too.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use crate::layer::{Content, Layer, LayerError, LinkTo, Source};
+use crate::recipe::Plan;
+
+/// The folder of the context that is laid out like the drive.
+pub(super) const DRIVE: &str = "files";
+
+/// One file or folder of a build context. Nothing of it is read yet.
+#[derive(Debug, Clone)]
+pub struct ContextEntry {
+    /// Where it is in the context; folders come before what is in them.
+    pub path: String,
+    /// What it is.
+    pub content: ContextContent,
+}
+
+/// What an entry of a build context is.
+#[derive(Debug, Clone)]
+pub enum ContextContent {
+    /// A folder.
+    Folder,
+    /// A file, and where its bytes are.
+    File(Source),
+    /// A symbolic link to something in the context, with a relative target.
+    Link {
+        /// Where it leads, with `/` between names.
+        target: String,
+        /// What is there.
+        to: LinkTo,
+    },
+}
+
+/// An entry in a list for people and programs.
+#[derive(Debug, Serialize)]
+pub struct ContextSummary<'a> {
+    path: &'a str,
+    kind: &'static str,
+    /// The file on disk that it is a copy of, if it is one.
+    source: Option<&'a PathBuf>,
+}
+
+impl ContextEntry {
+    /// A file that was made here.
+    pub(super) fn made(path: impl Into<String>, bytes: Vec<u8>) -> Self {
+        Self {
+            path: path.into(),
+            content: ContextContent::File(bytes.into()),
+        }
+    }
+
+    /// What it is and where it comes from.
+    pub fn summary(&self) -> ContextSummary<'_> {
+        let (kind, source) = match &self.content {
+            ContextContent::Folder => ("folder", None),
+            ContextContent::File(Source::Path(path)) => ("file", Some(path)),
+            ContextContent::File(Source::Bytes(_)) => ("file", None),
+            ContextContent::Link { .. } => ("link", None),
+        };
+        ContextSummary {
+            path: &self.path,
+            kind,
+            source,
+        }
+    }
+}
+
+/// The plan's files in the context.
+pub(super) fn files(plan: &Plan) -> Result<Vec<ContextEntry>, LayerError> {
+    let mut layer = Layer::new(0);
+    layer.planned_files(&plan.files)?;
+    let entries = layer.drive()?;
+    if entries.is_empty() {
+        return Ok(Vec::new());
+    }
+    let drive = ContextEntry {
+        path: DRIVE.to_owned(),
+        content: ContextContent::Folder,
+    };
+    let inside = entries.into_iter().filter_map(|(path, content)| {
+        let content = match content {
+            Content::Directory => ContextContent::Folder,
+            Content::File(source) => ContextContent::File(source.clone()),
+            Content::Symlink { target, to } => ContextContent::Link {
+                target: target.clone(),
+                to: *to,
+            },
+            // No plan deletes files.
+            Content::Deletion => return None,
+        };
+        Some(ContextEntry {
+            path: format!("{DRIVE}/{path}"),
+            content,
+        })
+    });
+    Ok(std::iter::once(drive).chain(inside).collect())
+}

@@ -1,0 +1,418 @@
+#![allow(clippy::unwrap_used)]
+
+mod reader;
+mod registry;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::recipe::{Command, Embedded, FileSource, PlanBase, PlannedFile, Recipe, Settings, Step};
+use crate::windows::version::WindowsVersion;
+
+const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
+
+/// The shell that Microsoft's images with .NET Framework and IIS have.
+const POWERSHELL: [&str; 3] = [
+    "powershell",
+    "-Command",
+    "$ErrorActionPreference = 'Stop'; $ProgressPreference = 'SilentlyContinue';",
+];
+
+fn base(repository: &str, shell: &[&str], user: Option<&str>) -> PlanBase {
+    let shell: Vec<String> = shell.iter().map(ToString::to_string).collect();
+    PlanBase {
+        name: format!("mcr.microsoft.com/{repository}:10.0.17763.973"),
+        digest: format!("sha256:{}", "a".repeat(64)),
+        os_version: VERSION,
+        shell: Some(shell).filter(|shell| !shell.is_empty()),
+        user: user.map(str::to_owned),
+    }
+}
+
+fn nanoserver() -> PlanBase {
+    base("windows/nanoserver", &[], Some("ContainerUser"))
+}
+
+fn aspnet() -> PlanBase {
+    base("dotnet/framework/aspnet", &POWERSHELL, None)
+}
+
+/// The plan of a recipe that ships, in a context with a site and a program.
+fn shipped(name: &str, base: PlanBase, values: &[(&str, &str)]) -> Plan {
+    let context = tempfile::tempdir().unwrap();
+    for file in ["site/index.html", "site/bin/web.dll", "app/server.exe"] {
+        let path = context.path().join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, file).unwrap();
+    }
+    let values: BTreeMap<String, String> = values
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.to_string()))
+        .collect();
+    let settings = Settings {
+        values: &values,
+        context: context.path(),
+    };
+    let mut plan = Recipe::find(name)
+        .unwrap()
+        .plan(base, VERSION, &settings)
+        .unwrap();
+    // What follows looks at names only; nothing of the folder is read.
+    plan.files
+        .retain(|file| file.source.to_string().starts_with("wincimg"));
+    plan
+}
+
+#[test]
+fn the_dockerfiles_of_the_recipes_that_ship() {
+    let iis = |base| {
+        shipped(
+            "iis",
+            base,
+            &[
+                ("file_extensions", "json,woff2"),
+                ("mime_types", "json=application/json"),
+                ("app_pool_settings", "processModel.idleTimeout=00:00:00"),
+            ],
+        )
+    };
+    for (name, plan) in [
+        ("pause", shipped("pause", nanoserver(), &[])),
+        (
+            "app",
+            shipped(
+                "app",
+                nanoserver(),
+                &[("program", "server.exe"), ("arguments", "--port 80")],
+            ),
+        ),
+        ("iis_on_aspnet", iis(aspnet())),
+        (
+            "iis_on_iis",
+            iis(base("windows/servercore/iis", &POWERSHELL, None)),
+        ),
+    ] {
+        insta::assert_snapshot!(name, render(&plan).unwrap().dockerfile);
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        name: "test".to_owned(),
+        base: base("windows/servercore", &[], None),
+        host_build: VERSION,
+        files: Vec::new(),
+        registry: Vec::new(),
+        env: BTreeMap::new(),
+        entrypoint: None,
+        cmd: None,
+        user: None,
+        working_dir: None,
+        ports: Vec::new(),
+        labels: BTreeMap::new(),
+        shutdown_timeout: None,
+        iis: None,
+        steps: Vec::new(),
+    }
+}
+
+fn dockerfile(plan: &Plan) -> String {
+    render(plan).unwrap().dockerfile
+}
+
+fn problem(plan: &Plan) -> String {
+    render(plan).unwrap_err().to_string()
+}
+
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(ToString::to_string).collect()
+}
+
+fn step(command: Command) -> Step {
+    Step { command }
+}
+
+#[test]
+fn a_plan_that_asks_for_nothing_is_its_base() {
+    let found = reader::instructions(&dockerfile(&plan()));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0, "FROM");
+}
+
+#[test]
+fn every_dockerfile_lints_clean() {
+    let mut steps = plan();
+    steps.base = aspnet();
+    steps.shutdown_timeout = Some(30);
+    steps.steps = vec![
+        step(Command::Exec(strings(&[
+            r"C:\app\setup.exe",
+            r#"a "b""#,
+            r"C:\x\",
+        ]))),
+        step(Command::Shell("Get-Item C:\\".to_owned())),
+    ];
+    let plans = [
+        shipped("pause", nanoserver(), &[]),
+        shipped("app", nanoserver(), &[("program", "my server.exe")]),
+        shipped(
+            "iis",
+            aspnet(),
+            &[
+                ("file_extensions", "json"),
+                ("mime_types", "json=text/plain; charset=utf-8"),
+            ],
+        ),
+        steps,
+    ];
+    for plan in plans {
+        let options = lint::Options {
+            base_version: Some(VERSION),
+            ..lint::Options::default()
+        };
+        let text = dockerfile(&plan);
+        assert_eq!(lint::lint(&text, &options), [], "{text}");
+    }
+}
+
+#[test]
+fn commands_in_shell_form_name_the_shell_of_the_base() {
+    let mut plan = plan();
+    plan.steps = vec![step(Command::Shell("dir C:\\ > C:\\list".to_owned()))];
+    let text = dockerfile(&plan);
+    assert_eq!(reader::array(&text, "SHELL").unwrap(), ["cmd", "/S", "/C"]);
+    assert!(text.contains("\nRUN dir C:\\ > C:\\list\n"), "{text}");
+    plan.base = aspnet();
+    assert_eq!(
+        reader::array(&dockerfile(&plan), "SHELL").unwrap(),
+        POWERSHELL
+    );
+    plan.steps = vec![step(Command::Exec(strings(&["cmd"])))];
+    assert_eq!(reader::array(&dockerfile(&plan), "SHELL"), None);
+}
+
+#[test]
+fn an_ordinary_user_of_the_base_runs_the_program_and_does_not_build() {
+    let users = |base_user: Option<&str>, own: Option<&str>| {
+        let mut plan = plan();
+        plan.base.user = base_user.map(str::to_owned);
+        plan.user = own.map(str::to_owned);
+        let text = dockerfile(&plan);
+        reader::instructions(&text)
+            .into_iter()
+            .filter(|(keyword, _)| keyword == "USER")
+            .map(|(_, user)| user)
+            .collect::<Vec<_>>()
+    };
+    let administrator = "ContainerAdministrator";
+    assert!(users(None, None).is_empty());
+    assert!(users(Some("containeradministrator"), None).is_empty());
+    assert_eq!(users(None, Some("svc")), ["svc"]);
+    assert_eq!(
+        users(Some("ContainerUser"), None),
+        [administrator, "ContainerUser"]
+    );
+    assert_eq!(
+        users(Some("ContainerUser"), Some("svc")),
+        [administrator, "svc"]
+    );
+}
+
+#[test]
+fn an_empty_entry_point_is_not_the_bases() {
+    let mut plan = plan();
+    assert_eq!(reader::array(&dockerfile(&plan), "ENTRYPOINT"), None);
+    plan.entrypoint = Some(Vec::new());
+    plan.cmd = Some(Vec::new());
+    assert!(
+        reader::array(&dockerfile(&plan), "ENTRYPOINT")
+            .unwrap()
+            .is_empty()
+    );
+    assert!(reader::array(&dockerfile(&plan), "CMD").unwrap().is_empty());
+}
+
+#[test]
+fn the_context_is_laid_out_like_the_drive() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("site/empty")).unwrap();
+    fs::write(folder.path().join("site/index.html"), "hello").unwrap();
+    let file = |source, target: &str| PlannedFile {
+        source,
+        target: target.parse().unwrap(),
+    };
+    let mut plan = plan();
+    plan.files = vec![
+        file(
+            FileSource::Disk(folder.path().join("site")),
+            r"C:\inetpub\wwwroot",
+        ),
+        file(FileSource::Text("x".to_owned()), r"C:\notes [1].txt"),
+        file(FileSource::Embedded(Embedded::Shim), r"C:\wincimg\shim.exe"),
+    ];
+    let rendered = render(&plan).unwrap();
+    let paths: Vec<&str> = rendered
+        .context
+        .iter()
+        .map(|entry| entry.path.as_str())
+        .collect();
+    assert_eq!(
+        paths,
+        [
+            "files",
+            "files/inetpub",
+            "files/inetpub/wwwroot",
+            "files/inetpub/wwwroot/empty",
+            "files/inetpub/wwwroot/index.html",
+            "files/notes [1].txt",
+            "files/wincimg",
+            "files/wincimg/shim.exe",
+        ]
+    );
+    assert_eq!(
+        reader::array(&rendered.dockerfile, "COPY").unwrap(),
+        ["files/", "C:/"]
+    );
+    plan.files.push(file(
+        FileSource::Text("y".to_owned()),
+        r"C:\WINCIMG\Shim.exe",
+    ));
+    assert!(problem(&plan).contains("the same path on Windows"));
+}
+
+#[test]
+fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
+    let with = |change: fn(&mut Plan)| {
+        let mut plan = plan();
+        change(&mut plan);
+        problem(&plan)
+    };
+    let line = |line: &str| {
+        let mut plan = plan();
+        plan.steps = vec![step(Command::Shell(line.to_owned()))];
+        problem(&plan)
+    };
+    for (found, said) in [
+        (
+            with(|plan| _ = plan.env.insert("A".into(), "two\nlines".into())),
+            "two\\nlines",
+        ),
+        (
+            with(|plan| _ = plan.labels.insert("a=b".into(), "c".into())),
+            "\"a=b\"",
+        ),
+        (with(|plan| plan.user = Some("a\rb".into())), "a\\rb"),
+        (with(|plan| plan.base.name = "a b".into()), "\"a b@"),
+        (with(|plan| plan.name = "x\nRUN evil".into()), "RUN evil"),
+        (
+            with(|plan| plan.entrypoint = Some(vec!["a\0".into()])),
+            "a\\0",
+        ),
+        (
+            with(|plan| plan.steps = vec![step(Command::Exec(Vec::new()))]),
+            "empty",
+        ),
+        (line("a\nb"), "line break"),
+        (line("a `"), "escape character"),
+        (line("[\"a\"]"), "list"),
+        (line("--mount=x a"), "option"),
+        (line("a <<EOF"), "here-document"),
+        (line(" "), "is empty"),
+    ] {
+        assert!(found.contains(said), "{found}");
+    }
+}
+
+#[test]
+fn a_template_cannot_write_a_value_past_the_helpers() {
+    let view = View::of(&plan(), &mut Vec::new()).unwrap();
+    for (template, line) in [
+        ("FROM {{base}}", 1),
+        ("\n{{{base}}}", 2),
+        ("{{#each registry}}{{this}}{{/each}}", 1),
+    ] {
+        let mut registry = templates::registry().unwrap();
+        registry
+            .register_template_string("image", template)
+            .unwrap();
+        let error = templates::write(&registry, &view).unwrap_err();
+        assert!(
+            matches!(error, RenderError::Unquoted { line: found } if found == line),
+            "{template}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
+    let view = View::of(&plan(), &mut Vec::new()).unwrap();
+    for template in [
+        "\nFROM {{reference baes}}",
+        "\n{{baes}}",
+        "\n{{#if baes}}{{/if}}",
+        "\n{{#unless baes}}{{/unless}}",
+        "\n{{#each baes}}{{/each}}",
+        "\n{{run \"a\" baes}}",
+    ] {
+        let mut registry = templates::registry().unwrap();
+        registry
+            .register_template_string("image", template)
+            .unwrap();
+        let error = templates::write(&registry, &view).unwrap_err().to_string();
+        assert_eq!(
+            error, r#"line 2 of the template "image" wants a variable "baes", which there is not"#,
+            "{template}"
+        );
+    }
+}
+
+/// Texts with what every reader on the way has an eye for.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        "[ -~]{0,12}",
+        r#"["\\'`$%^&|<>! a-c=äß€😀]{0,16}"#,
+        r"[a-z]:\\[a-z \\]{0,8}",
+    ]
+}
+
+fn words(least: usize) -> impl Strategy<Value = Vec<String>> {
+    prop::collection::vec(text(), least..5)
+}
+
+proptest! {
+    #[test]
+    fn the_programs_get_the_words_of_the_plan(
+        arguments in words(0),
+        entrypoint in words(0),
+        cmd in words(0),
+    ) {
+        let mut plan = plan();
+        let command = [strings(&[r"C:\app\a.exe"]), arguments].concat();
+        plan.steps = vec![step(Command::Exec(command.clone()))];
+        plan.entrypoint = Some(entrypoint.clone());
+        plan.cmd = Some(cmd.clone());
+        let text = dockerfile(&plan);
+        prop_assert_eq!(reader::runs(&text), [command]);
+        prop_assert_eq!(reader::array(&text, "ENTRYPOINT").unwrap(), entrypoint);
+        prop_assert_eq!(reader::array(&text, "CMD").unwrap(), cmd);
+    }
+
+    #[test]
+    fn names_and_values_come_back_as_they_are(
+        env in prop::collection::btree_map("[A-Za-z_ ()\"$`'.\\\\]{1,8}", text(), 0..4),
+        labels in prop::collection::btree_map("[a-z./ \"$`'#\\\\]{1,8}", text(), 0..4),
+        user in text().prop_filter("a user has a name", |user| !user.is_empty()),
+    ) {
+        let mut plan = plan();
+        plan.env.clone_from(&env);
+        plan.labels.clone_from(&labels);
+        plan.user = Some(user.clone());
+        let text = dockerfile(&plan);
+        prop_assert_eq!(reader::pairs(&text, "ENV").into_iter().collect::<BTreeMap<_, _>>(), env);
+        prop_assert_eq!(reader::pairs(&text, "LABEL").into_iter().collect::<BTreeMap<_, _>>(), labels);
+        prop_assert_eq!(reader::value(&text, "USER"), Some(user));
+    }
+}

@@ -1,0 +1,283 @@
+//! A plan as the templates see it: ready words and lists of words, nothing to be decided or quoted.
+
+use serde::Serialize;
+
+use super::RenderError;
+use super::context::{ContextEntry, DRIVE};
+use super::guard::Guarded;
+use super::registry::{REG, RegistryStep, deletes, steps};
+use crate::recipe::{Command, Plan};
+use crate::shim::{Mode, recognise};
+use crate::windows::iis::{IisSettings, appcmd};
+use crate::windows::shutdown;
+
+/// Where Windows has it.
+const CMD: &str = r"C:\Windows\System32\cmd.exe";
+
+/// What reads commands in shell form where the base does not say.
+const DEFAULT_SHELL: [&str; 3] = ["cmd", "/S", "/C"];
+
+/// Who may change everything; no base has another name for it.
+const ADMINISTRATOR: &str = "ContainerAdministrator";
+
+/// How many entries are removed by one command: cmd takes 8191 characters.
+const REMOVALS_AT_ONCE: usize = 24;
+
+#[derive(Debug, Serialize)]
+pub(super) struct View {
+    name: Guarded,
+    host_build: Guarded,
+    base: Guarded,
+    /// Who builds, where that is not the base's own user.
+    build_user: Option<Guarded>,
+    env: Vec<Pair>,
+    reg_exe: Guarded,
+    shutdown: Option<Shutdown>,
+    registry: Registry,
+    files: Option<Copy>,
+    iis: Option<Iis>,
+    workdir: Option<Guarded>,
+    shell: Option<Vec<Guarded>>,
+    steps: Vec<StepView>,
+    ports: Vec<Guarded>,
+    labels: Vec<Pair>,
+    user: Option<Guarded>,
+    shim: ShimView,
+    entrypoint: Option<Words>,
+    cmd: Option<Words>,
+}
+
+#[derive(Debug, Serialize)]
+struct Pair {
+    name: Guarded,
+    value: Guarded,
+}
+
+/// An object, so that an empty list of words is not nothing.
+#[derive(Debug, Serialize)]
+struct Words {
+    words: Vec<Guarded>,
+}
+
+#[derive(Debug, Serialize)]
+struct Copy {
+    source: Guarded,
+    target: Guarded,
+}
+
+#[derive(Debug, Serialize)]
+struct Shutdown {
+    seconds: Guarded,
+    commands: Vec<Vec<Guarded>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Registry {
+    reg_exe: Guarded,
+    cmd_exe: Guarded,
+    deletes: bool,
+    steps: Vec<RegistryView>,
+}
+
+#[derive(Debug, Serialize)]
+struct RegistryView {
+    command: Option<Vec<Guarded>>,
+    file: Option<RegistryFile>,
+}
+
+#[derive(Debug, Serialize)]
+struct RegistryFile {
+    source: Guarded,
+    target: Guarded,
+    path: Guarded,
+}
+
+#[derive(Debug, Serialize)]
+struct Iis {
+    appcmd: Guarded,
+    cmd_exe: Guarded,
+    site: Guarded,
+    physical_path: Option<Vec<Guarded>>,
+    removals: Vec<Vec<Guarded>>,
+    request_filtering: Guarded,
+    file_extensions: Vec<Guarded>,
+    static_content: Guarded,
+    mime_types: Vec<Guarded>,
+    app_pool: Guarded,
+    app_pool_settings: Vec<Guarded>,
+}
+
+#[derive(Debug, Serialize)]
+struct StepView {
+    command: Option<Vec<Guarded>>,
+    line: Option<Guarded>,
+}
+
+/// What the entry point is, if it is the shim.
+#[derive(Debug, Default, Serialize)]
+struct ShimView {
+    service: Option<Guarded>,
+    program: bool,
+    pause: bool,
+}
+
+impl View {
+    /// The view of a plan; registration files that it needs are added to the context.
+    pub(super) fn of(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Self, RenderError> {
+        let has_files = !context.is_empty();
+        let registry = registry(plan, context)?;
+        let base = &plan.base;
+        let own_user = base.user.as_deref();
+        let build_user = own_user.filter(|user| !user.eq_ignore_ascii_case(ADMINISTRATOR));
+        // Who built is not who runs it.
+        let user = plan.user.as_deref().or(build_user);
+        let pair = |(name, value): (&String, &String)| Pair {
+            name: Guarded::of(name),
+            value: Guarded::of(value),
+        };
+        let words = |words: &Vec<String>| Words {
+            words: Guarded::list(words),
+        };
+        Ok(Self {
+            name: Guarded::of(&plan.name),
+            host_build: Guarded::of(&plan.host_build),
+            base: Guarded::of(&format_args!("{}@{}", base.name, base.digest)),
+            build_user: build_user.map(|_| Guarded::of(ADMINISTRATOR)),
+            env: plan.env.iter().map(pair).collect(),
+            reg_exe: Guarded::of(REG),
+            shutdown: plan.shutdown_timeout.map(shutdown_view).transpose()?,
+            registry,
+            files: has_files.then(|| Copy {
+                source: Guarded::of(&format_args!("{DRIVE}/")),
+                target: Guarded::of("C:/"),
+            }),
+            iis: plan.iis.as_ref().map(iis),
+            workdir: plan.working_dir.as_ref().map(Guarded::of),
+            shell: shell(plan),
+            steps: plan
+                .steps
+                .iter()
+                .map(|step| step_view(&step.command))
+                .collect(),
+            ports: Guarded::list(&plan.ports),
+            labels: plan.labels.iter().map(pair).collect(),
+            user: user.map(Guarded::of),
+            shim: shim(plan),
+            entrypoint: plan.entrypoint.as_ref().map(words),
+            cmd: plan.cmd.as_ref().map(words),
+        })
+    }
+}
+
+fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
+    let commands = steps(&shutdown::edits(seconds))?
+        .into_iter()
+        .filter_map(|step| match step {
+            RegistryStep::Call(words) => Some(Guarded::list(words)),
+            // A number and a number's text are always a call.
+            RegistryStep::Import(_) => None,
+        })
+        .collect();
+    Ok(Shutdown {
+        seconds: Guarded::of(&seconds),
+        commands,
+    })
+}
+
+fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Registry, RenderError> {
+    let steps = steps(&plan.registry)?;
+    let deletes = deletes(&steps);
+    let mut views = Vec::with_capacity(steps.len());
+    let mut files = 0;
+    for step in steps {
+        views.push(match step {
+            RegistryStep::Call(words) => RegistryView {
+                command: Some(Guarded::list(words)),
+                file: None,
+            },
+            RegistryStep::Import(bytes) => {
+                files += 1;
+                let name = format!("registry-{files}.reg");
+                let file = RegistryFile {
+                    source: Guarded::of(&name),
+                    target: Guarded::of(&format_args!("C:/Windows/Temp/{name}")),
+                    path: Guarded::of(&format_args!(r"C:\Windows\Temp\{name}")),
+                };
+                context.push(ContextEntry::made(name, bytes));
+                RegistryView {
+                    command: None,
+                    file: Some(file),
+                }
+            }
+        });
+    }
+    Ok(Registry {
+        reg_exe: Guarded::of(REG),
+        cmd_exe: Guarded::of(CMD),
+        deletes,
+        steps: views,
+    })
+}
+
+fn iis(settings: &IisSettings) -> Iis {
+    let removals = appcmd::removals(settings);
+    Iis {
+        appcmd: Guarded::of(appcmd::PROGRAM),
+        cmd_exe: Guarded::of(CMD),
+        site: Guarded::of(&settings.site),
+        physical_path: appcmd::physical_path(settings).map(Guarded::list),
+        removals: removals
+            .chunks(REMOVALS_AT_ONCE)
+            .map(|commands| {
+                let divided = commands.iter().flat_map(|command| {
+                    let words = command.iter().map(String::as_str);
+                    words.chain(std::iter::once("&"))
+                });
+                Guarded::list(divided)
+            })
+            .collect(),
+        request_filtering: Guarded::of(appcmd::REQUEST_FILTERING),
+        file_extensions: Guarded::list(appcmd::file_extensions(settings)),
+        static_content: Guarded::of(appcmd::STATIC_CONTENT),
+        mime_types: Guarded::list(appcmd::mime_types(settings)),
+        app_pool: Guarded::of(&settings.app_pool),
+        app_pool_settings: Guarded::list(appcmd::app_pool_settings(settings)),
+    }
+}
+
+/// The shell to be named, where a step has a line for it.
+fn shell(plan: &Plan) -> Option<Vec<Guarded>> {
+    let mut commands = plan.steps.iter().map(|step| &step.command);
+    let is_used = commands.any(|command| matches!(command, Command::Shell(_)));
+    is_used.then(|| match &plan.base.shell {
+        Some(shell) if !shell.is_empty() => Guarded::list(shell),
+        _ => Guarded::list(DEFAULT_SHELL),
+    })
+}
+
+fn step_view(command: &Command) -> StepView {
+    match command {
+        Command::Exec(words) => StepView {
+            command: Some(Guarded::list(words)),
+            line: None,
+        },
+        Command::Shell(line) => StepView {
+            command: None,
+            line: Some(Guarded::of(line)),
+        },
+    }
+}
+
+fn shim(plan: &Plan) -> ShimView {
+    let entrypoint = plan.entrypoint.as_deref().unwrap_or_default();
+    let cmd = plan.cmd.as_deref().unwrap_or_default();
+    let Some(shim) = recognise(entrypoint, cmd, &[]) else {
+        return ShimView::default();
+    };
+    let service = shim.settings.and_then(|settings| settings.service);
+    ShimView {
+        service: service.as_ref().map(Guarded::of),
+        program: shim.mode == Mode::Run,
+        pause: shim.mode == Mode::Pause,
+    }
+}
