@@ -8,6 +8,7 @@ pub mod cli;
 pub mod cluster;
 pub mod demo;
 pub mod dockerfile;
+pub mod dockerignore;
 pub mod engine;
 pub mod http;
 pub mod inspect;
