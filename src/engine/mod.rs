@@ -4,4 +4,5 @@
 pub mod delivery;
 pub mod direct;
 mod iis;
+pub mod docker;
 pub mod order;

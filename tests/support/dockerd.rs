@@ -16,14 +16,40 @@ pub struct Dockerd {
     client: PathBuf,
 }
 
+/// What a daemon is started with.
+#[derive(Debug, Clone, Default)]
+pub struct Setup {
+    /// Its `daemon.json`.
+    pub config: Option<String>,
+    /// What it reads as `/etc/hosts` besides the machine's own, and nobody else does.
+    pub hosts: String,
+}
+
 impl Dockerd {
     /// Starts one; nothing where a component or the right to start it is missing.
     pub fn start() -> Option<Self> {
+        Self::start_with(&Setup::default())
+    }
+
+    /// Starts one with a configuration.
+    pub fn start_with(setup: &Setup) -> Option<Self> {
         let (program, client) = (super::component("dockerd")?, super::component("docker")?);
         let folder = tempfile::tempdir().unwrap();
         let inside = |name: &str| path(&folder, name);
         let log = fs::File::create(inside("log")).unwrap();
-        let process = Command::new(program)
+        fs::write(
+            inside("daemon.json"),
+            setup.config.as_deref().unwrap_or("{}"),
+        )
+        .unwrap();
+        let hosts = fs::read_to_string("/etc/hosts").unwrap_or_default();
+        fs::write(inside("hosts"), format!("{hosts}\n{}\n", setup.hosts)).unwrap();
+        let process = Command::new("unshare")
+            .args(["--mount", "sh", "-c"])
+            .arg(r#"mount --bind "$0" /etc/hosts && exec "$@""#)
+            .arg(inside("hosts"))
+            .arg(program)
+            .args(["--config-file", &inside("daemon.json")])
             .args([
                 "--data-root",
                 &inside("data"),
@@ -60,11 +86,41 @@ impl Dockerd {
         Some(daemon)
     }
 
+    /// Where it listens.
+    pub fn host(&self) -> String {
+        format!("unix://{}", path(&self.folder, "socket"))
+    }
+
+    /// Ends it as a power cut would.
+    pub fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        self.kill_containers();
+    }
+
+    /// Ends what keeps containers going while their daemon is away.
+    fn kill_containers(&self) {
+        let socket = path(&self.folder, "exec/containerd/containerd.sock");
+        for entry in fs::read_dir("/proc").unwrap().flatten() {
+            let process = entry.path();
+            let line = fs::read(process.join("cmdline")).unwrap_or_default();
+            let words: Vec<_> = line.split(|byte| *byte == 0).collect();
+            if !words.contains(&socket.as_bytes()) {
+                continue;
+            }
+            let pid = entry.file_name().into_string().unwrap();
+            let children = fs::read_to_string(process.join("task").join(&pid).join("children"));
+            let children = children.unwrap_or_default();
+            let pids = children.split_whitespace().chain([pid.as_str()]);
+            let _ = Command::new("kill").arg("-KILL").args(pids).status();
+        }
+    }
+
     /// Runs the client: whether it succeeded and what it printed.
     pub fn run(&self, arguments: &[&str]) -> (bool, String) {
         let output = Command::new(&self.client)
             .arg("--host")
-            .arg(format!("unix://{}", path(&self.folder, "socket")))
+            .arg(self.host())
             .args(arguments)
             .env("HOME", self.folder.path())
             .output()
@@ -96,5 +152,6 @@ impl Drop for Dockerd {
         }
         let _ = self.process.kill();
         let _ = self.process.wait();
+        self.kill_containers();
     }
 }

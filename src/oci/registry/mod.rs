@@ -37,6 +37,7 @@ mod answer;
 mod auth;
 mod catalog;
 mod credentials;
+mod daemon;
 mod digest;
 mod download;
 mod error;
@@ -55,6 +56,7 @@ mod upload;
 mod urls;
 
 pub use crate::http::RetryPolicy;
+pub use daemon::DaemonCredential;
 pub use error::RegistryError;
 pub use manifests::RawManifest;
 pub use ping::{Connection, Login, Ping};

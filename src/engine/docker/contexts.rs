@@ -1,0 +1,118 @@
+//! Docker contexts: named daemons in the folder of Docker's command line.
+//!
+//! `contexts/meta/ID/meta.json` says where the daemon is, `contexts/tls/ID/docker/*.pem` how it is
+//! trusted; ID is the SHA-256 of the context's name.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::endpoint::{Address, Endpoint, EndpointError, Origin};
+use super::tls::{TlsFiles, Trust};
+use crate::oci::document::sha256;
+
+/// The context that stands for no context.
+pub(super) const DEFAULT: &str = "default";
+
+#[derive(Deserialize)]
+struct Config {
+    #[serde(rename = "currentContext")]
+    current_context: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Meta {
+    endpoints: HashMap<String, MetaEndpoint>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct MetaEndpoint {
+    #[serde(default)]
+    host: String,
+    #[serde(default, rename = "SkipTLSVerify")]
+    skip_tls_verify: bool,
+}
+
+/// The context that `docker context use` chose, if there is one.
+pub(super) fn current(folder: &Path) -> Result<Option<String>, EndpointError> {
+    let config: Option<Config> = read_json(&folder.join("config.json"))?;
+    Ok(config
+        .and_then(|config| config.current_context)
+        .filter(|name| !name.is_empty()))
+}
+
+/// The daemon that a context names.
+pub(super) fn read(folder: &Path, name: &str) -> Result<Endpoint, EndpointError> {
+    let contexts = folder.join("contexts");
+    let digest = sha256(name.as_bytes());
+    let id = digest.digest();
+    let file = contexts.join("meta").join(id).join("meta.json");
+    let meta: Meta = read_json(&file)?.ok_or_else(|| EndpointError::NoContext {
+        name: name.to_owned(),
+        folder: contexts.clone(),
+    })?;
+    let endpoint = meta
+        .endpoints
+        .get("docker")
+        .ok_or_else(|| EndpointError::File {
+            path: file,
+            problem: "it names no endpoint \"docker\"".to_owned(),
+        })?;
+    let origin = Origin::Context(name.to_owned());
+    if endpoint.host.is_empty() {
+        return Ok(Endpoint {
+            address: Address::of_platform(),
+            tls: None,
+            origin,
+        });
+    }
+    let tls = tls_files(
+        &contexts.join("tls").join(id).join("docker"),
+        endpoint.skip_tls_verify,
+    );
+    let (address, tls) = Address::read(&endpoint.host, tls)?;
+    Ok(Endpoint {
+        address,
+        tls,
+        origin,
+    })
+}
+
+/// A context without certificates of its own is not protected, unless it says that it need not be
+/// verified.
+fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
+    let present = |name: &str| Some(folder.join(name)).filter(|path| path.is_file());
+    let authority = present("ca.pem");
+    let identity = present("cert.pem").zip(present("key.pem"));
+    let trust = match (&authority, skip_verify) {
+        (_, true) => Trust::Anyone,
+        (Some(_), false) => Trust::Authority,
+        (None, false) if identity.is_some() => Trust::System,
+        (None, false) => return None,
+    };
+    Some(TlsFiles {
+        authority: authority.unwrap_or_else(|| folder.join("ca.pem")),
+        identity,
+        trust,
+    })
+}
+
+fn read_json<T: DeserializeOwned>(path: &PathBuf) -> Result<Option<T>, EndpointError> {
+    let failed = |problem: String| EndpointError::File {
+        path: path.clone(),
+        problem,
+    };
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| failed(error.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}

@@ -1,0 +1,66 @@
+//! A push by the daemon.
+
+use hyper::Method;
+use serde_json::json;
+
+use super::daemon::{Call, Daemon, Messages, json_header, one_line};
+use super::error::DockerError;
+use super::layers::Layers;
+use crate::oci::registry::DaemonCredential;
+use crate::progress::Progress;
+
+impl Daemon {
+    /// Pushes the image of that name and tag, and returns the digest of its manifest. Dropping the
+    /// future ends the push.
+    pub async fn push(
+        &self,
+        name: &str,
+        tag: &str,
+        credential: Option<&DaemonCredential>,
+        progress: &dyn Progress,
+    ) -> Result<String, DockerError> {
+        let what = format!("push {name}:{tag}");
+        let mut call = Call::new(what.clone(), Method::POST, format!("/images/{name}/push"));
+        call.query = vec![("tag", tag.to_owned())];
+        // Without this header the daemon refuses to push at all.
+        let anonymous = json!({});
+        let document = credential.map_or(&anonymous, DaemonCredential::reveal);
+        call.headers = vec![("x-registry-auth", json_header(document))];
+        let mut messages = Messages::new(self.stream(call).await?);
+        let mut layers = Layers::new(progress);
+        let mut digest = None;
+        while let Some(message) = messages.next().await? {
+            if let Some(complaint) = message.complaint() {
+                return Err(DockerError::Refused {
+                    what,
+                    status: None,
+                    message: one_line(complaint),
+                });
+            }
+            layers.show(&message);
+            let told = message.aux.and_then(|aux| aux.digest);
+            let shown = || digest_in(message.status.as_deref()?, tag);
+            digest = told.or_else(shown).or(digest);
+        }
+        digest.ok_or(DockerError::Stopped { what })
+    }
+}
+
+/// The digest in `1.4: digest: sha256:… size: 1234`, which is all that old daemons say.
+fn digest_in(status: &str, tag: &str) -> Option<String> {
+    let rest = status.strip_prefix(tag)?.strip_prefix(": digest: ")?;
+    Some(rest.split(' ').next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_is_found_in_the_words_for_people() {
+        let digest = digest_in("1.4: digest: sha256:abc size: 528", "1.4");
+        assert_eq!(digest.as_deref(), Some("sha256:abc"));
+        assert_eq!(digest_in("1.4: digest: sha256:abc size: 528", "1"), None);
+        assert_eq!(digest_in("Pushed", "1.4"), None);
+    }
+}

@@ -1,0 +1,155 @@
+//! TLS as Docker's command line does it: a CA of one's own, a certificate that proves who asks, or
+//! encryption alone.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{
+    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
+    client::WebPkiServerVerifier,
+};
+
+use super::endpoint::EndpointError;
+
+/// Whom a daemon's certificate has to be from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trust {
+    /// The CA in the file, and no other.
+    Authority,
+    /// A CA that the system trusts.
+    System,
+    /// It does not matter.
+    Anyone,
+}
+
+/// The files that protect a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The CA's certificate.
+    pub authority: PathBuf,
+    /// The certificate and the key that prove who asks.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Whether the CA is asked.
+    pub trust: Trust,
+}
+
+impl TlsFiles {
+    /// The files under the names that Docker gives them; a certificate of one's own may be missing.
+    pub(super) fn in_folder(folder: &Path, trust: Trust) -> Self {
+        let identity = (folder.join("cert.pem"), folder.join("key.pem"));
+        Self {
+            authority: folder.join("ca.pem"),
+            identity: (identity.0.is_file() && identity.1.is_file()).then_some(identity),
+            trust,
+        }
+    }
+
+    /// The configuration of a client.
+    pub(super) fn client(&self) -> Result<ClientConfig, EndpointError> {
+        let provider = Arc::new(ring::default_provider());
+        let refused = |error: Error| unusable(&self.authority, &error);
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(refused)?
+            .dangerous()
+            .with_custom_certificate_verifier(self.verifier(provider)?);
+        match &self.identity {
+            None => Ok(builder.with_no_client_auth()),
+            Some((certificate, key)) => {
+                let chain = certificates(certificate)?;
+                let private =
+                    PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
+                builder
+                    .with_client_auth_cert(chain, private)
+                    .map_err(|error| unusable(certificate, &error))
+            }
+        }
+    }
+
+    fn verifier(
+        &self,
+        provider: Arc<CryptoProvider>,
+    ) -> Result<Arc<dyn ServerCertVerifier>, EndpointError> {
+        match self.trust {
+            Trust::Anyone => Ok(Arc::new(Unverified(provider))),
+            Trust::System => rustls_platform_verifier::Verifier::new(provider)
+                .map(|verifier| Arc::new(verifier) as _)
+                .map_err(|error| unusable(&self.authority, &error)),
+            Trust::Authority => {
+                let mut roots = RootCertStore::empty();
+                for certificate in certificates(&self.authority)? {
+                    roots
+                        .add(certificate)
+                        .map_err(|error| unusable(&self.authority, &error))?;
+                }
+                let verifier =
+                    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build();
+                let verifier = verifier.map_err(|error| unusable(&self.authority, &error))?;
+                Ok(verifier)
+            }
+        }
+    }
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, EndpointError> {
+    let certificates = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| unusable(path, &error))?;
+    if certificates.is_empty() {
+        return Err(unusable(path, &"it has no certificate in PEM"));
+    }
+    Ok(certificates)
+}
+
+fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> EndpointError {
+    EndpointError::File {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+/// Takes every certificate, as Docker does where `DOCKER_TLS` is set without `DOCKER_TLS_VERIFY`:
+/// signatures are checked still, so that the connection is at least with one and the same peer.
+#[derive(Debug)]
+struct Unverified(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Unverified {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

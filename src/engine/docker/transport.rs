@@ -1,0 +1,150 @@
+//! One HTTP connection to the daemon for each request.
+//!
+//! A connection that is not shared can be broken: the daemon stops a build or a push as soon as the
+//! one who asked for it hangs up, so dropping an [`Answer`] is how work is cancelled.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Incoming;
+use hyper::client::conn::http1;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsConnector;
+
+use super::endpoint::{Address, Endpoint, EndpointError};
+
+/// What a request brings along.
+pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+
+trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
+
+/// The way to a daemon.
+pub(super) struct Transport {
+    address: Address,
+    tls: Option<TlsConnector>,
+}
+
+/// What the daemon answered; the connection lives as long as this value.
+pub(super) struct Answer {
+    pub(super) response: Response<Incoming>,
+    pub(super) connection: Connection,
+}
+
+/// The work on a connection, which ends with this value.
+pub(super) struct Connection(AbortHandle);
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// What broke, on which part of the way.
+pub(super) enum Break {
+    /// There is no connection.
+    Connect(io::Error),
+    /// There was one.
+    Exchange(hyper::Error),
+}
+
+impl Transport {
+    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
+        let tls = match &endpoint.tls {
+            Some(files) => Some(TlsConnector::from(Arc::new(files.client()?))),
+            None => None,
+        };
+        Ok(Self {
+            address: endpoint.address.clone(),
+            tls,
+        })
+    }
+
+    /// Sends a request and waits for the head of the answer.
+    pub(super) async fn send(&self, request: Request<Body>) -> Result<Answer, Break> {
+        let stream = self.open().await.map_err(Break::Connect)?;
+        let (mut sender, work) = http1::handshake(TokioIo::new(stream))
+            .await
+            .map_err(Break::Exchange)?;
+        // An error of the connection is also the one of the request or of the body.
+        let work = tokio::spawn(async move { drop(work.await) });
+        let connection = Connection(work.abort_handle());
+        let response = sender.send_request(request).await;
+        Ok(Answer {
+            response: response.map_err(Break::Exchange)?,
+            connection,
+        })
+    }
+
+    async fn open(&self) -> io::Result<Box<dyn Stream>> {
+        match &self.address {
+            Address::Unix(path) => open_socket(path).await,
+            Address::Pipe(path) => open_pipe(path).await,
+            Address::Tcp { host, port } => {
+                let stream = TcpStream::connect((host.as_str(), *port)).await?;
+                stream.set_nodelay(true)?;
+                match &self.tls {
+                    None => Ok(Box::new(stream)),
+                    Some(tls) => {
+                        let name = ServerName::try_from(host.clone())
+                            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+                        Ok(Box::new(tls.connect(name, stream).await?))
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(unix)]
+async fn open_socket(path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
+    Ok(Box::new(tokio::net::UnixStream::connect(path).await?))
+}
+
+#[cfg(not(unix))]
+async fn open_socket(_path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this system has no Unix sockets",
+    ))
+}
+
+/// A pipe serves as many clients as it has instances; the daemon makes the next one as soon as one
+/// is taken, so a busy pipe is worth another try.
+#[cfg(windows)]
+async fn open_pipe(path: &str) -> io::Result<Box<dyn Stream>> {
+    use std::time::Duration;
+    use tokio::net::windows::named_pipe::ClientOptions;
+
+    const ALL_PIPE_INSTANCES_ARE_BUSY: i32 = 231;
+    const TRIES: u32 = 50;
+    let mut tries = 0;
+    loop {
+        match ClientOptions::new().open(path) {
+            Ok(pipe) => return Ok(Box::new(pipe)),
+            Err(error)
+                if error.raw_os_error() == Some(ALL_PIPE_INSTANCES_ARE_BUSY) && tries < TRIES =>
+            {
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+#[cfg(not(windows))]
+async fn open_pipe(_path: &str) -> io::Result<Box<dyn Stream>> {
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "only Windows has named pipes",
+    ))
+}

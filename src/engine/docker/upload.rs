@@ -1,0 +1,229 @@
+//! A context on its way: a tar stream that is written while it is sent, so that no more than a few
+//! pieces of it are in memory.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::stream;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::Frame;
+use tar::{Builder, EntryType, Header};
+use tokio::sync::mpsc;
+
+use super::context::{Content, ContextError, Entry, Listing};
+use super::transport::Body;
+use crate::progress::Task;
+
+/// The size of one piece.
+const PIECE: usize = 256 << 10;
+/// How many pieces wait for the network.
+const WAITING: usize = 4;
+
+/// What went wrong with a context while it was sent.
+#[derive(Clone, Default)]
+pub(super) struct Outcome(Arc<Mutex<Option<ContextError>>>);
+
+impl Outcome {
+    /// The reason why the stream ended early, where it was the context's.
+    pub(super) fn take(&self) -> Option<ContextError> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn set(&self, error: ContextError) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+    }
+}
+
+/// Starts to write the stream. All entries carry `timestamp`, so that the same context is the same
+/// stream.
+pub(super) fn upload(listing: Listing, timestamp: u64, task: Arc<dyn Task>) -> (Body, Outcome) {
+    let outcome = Outcome::default();
+    let (sender, receiver) = mpsc::channel(WAITING);
+    let failed = outcome.clone();
+    tokio::task::spawn_blocking(move || {
+        let pieces = Pieces {
+            pending: BytesMut::with_capacity(PIECE),
+            sender,
+            task,
+            abandoned: false,
+        };
+        write(&listing, timestamp, pieces, &failed);
+    });
+    let pieces = stream::unfold(receiver, |mut receiver| async move {
+        let piece: io::Result<Bytes> = receiver.recv().await?;
+        Some((piece.map(Frame::data), receiver))
+    });
+    (StreamBody::new(pieces).boxed_unsync(), outcome)
+}
+
+fn write(listing: &Listing, timestamp: u64, pieces: Pieces, outcome: &Outcome) {
+    let mut tar = Builder::new(pieces);
+    let appended = listing
+        .entries
+        .iter()
+        .try_for_each(|entry| append(&mut tar, entry, timestamp));
+    match appended {
+        Ok(()) => {
+            // Whoever has stopped listening knows why.
+            drop(tar.into_inner().and_then(Pieces::finish));
+        }
+        Err(failure) => {
+            if let Failure::Context(error) = failure {
+                outcome.set(error);
+            }
+            tar.get_mut().abandon();
+        }
+    }
+}
+
+enum Failure {
+    Context(ContextError),
+    /// Nobody listens any more.
+    Unheard,
+}
+
+fn append(tar: &mut Builder<Pieces>, entry: &Entry, timestamp: u64) -> Result<(), Failure> {
+    let mut header = Header::new_gnu();
+    header.set_mtime(timestamp);
+    header.set_size(0);
+    let sent = match &entry.content {
+        Content::Folder => {
+            header.set_entry_type(EntryType::Directory);
+            header.set_mode(0o755);
+            tar.append_data(&mut header, format!("{}/", entry.path), io::empty())
+        }
+        Content::Link(target) => {
+            header.set_entry_type(EntryType::Symlink);
+            header.set_mode(0o777);
+            tar.append_link(&mut header, &entry.path, target)
+        }
+        Content::Bytes(bytes) => {
+            header.set_size(bytes.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, &entry.path, bytes.as_ref())
+        }
+        Content::File { path, executable } => {
+            header.set_mode(if *executable { 0o755 } else { 0o644 });
+            return append_file(tar, &mut header, &entry.path, path);
+        }
+    };
+    sent.map_err(|_| Failure::Unheard)
+}
+
+fn append_file(
+    tar: &mut Builder<Pieces>,
+    header: &mut Header,
+    name: &str,
+    path: &Path,
+) -> Result<(), Failure> {
+    let unreadable = |source| {
+        Failure::Context(ContextError::Read {
+            path: path.to_owned(),
+            source,
+        })
+    };
+    let file = File::open(path).map_err(unreadable)?;
+    let size = file.metadata().map_err(unreadable)?.len();
+    header.set_size(size);
+    let mut source = Exactly {
+        file: file.take(size),
+        problem: None,
+    };
+    match tar.append_data(header, name, &mut source) {
+        Ok(()) if source.ends() => Ok(()),
+        Err(_) if source.problem.is_none() => Err(Failure::Unheard),
+        _ => Err(match source.problem {
+            Some(Problem::Read(error)) => unreadable(error),
+            _ => Failure::Context(ContextError::Changed {
+                path: path.to_owned(),
+            }),
+        }),
+    }
+}
+
+/// A file of which just as many bytes are expected as it had when it was opened.
+struct Exactly {
+    file: io::Take<File>,
+    problem: Option<Problem>,
+}
+
+enum Problem {
+    Read(io::Error),
+    Changed,
+}
+
+impl Exactly {
+    /// Whether nothing comes after what was read.
+    fn ends(&mut self) -> bool {
+        matches!(self.file.get_mut().read(&mut [0]), Ok(0))
+    }
+}
+
+impl Read for Exactly {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let stop = || io::Error::other("the file cannot be sent");
+        match self.file.read(buffer) {
+            Ok(0) if self.file.limit() > 0 && !buffer.is_empty() => {
+                self.problem = Some(Problem::Changed);
+                Err(stop())
+            }
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => {
+                self.problem = Some(Problem::Read(error));
+                Err(stop())
+            }
+            other => other,
+        }
+    }
+}
+
+/// Where the tar stream goes: to the network, a piece at a time.
+struct Pieces {
+    pending: BytesMut,
+    sender: mpsc::Sender<io::Result<Bytes>>,
+    task: Arc<dyn Task>,
+    abandoned: bool,
+}
+
+impl Pieces {
+    fn send(&mut self) -> io::Result<()> {
+        let piece = self.pending.split().freeze();
+        self.task.advance(piece.len() as u64);
+        self.sender
+            .blocking_send(Ok(piece))
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+    }
+
+    fn finish(mut self) -> io::Result<()> {
+        self.send()
+    }
+
+    /// Ends the stream so that the daemon cannot take what it got for a whole context.
+    fn abandon(&mut self) {
+        self.abandoned = true;
+        let error = io::Error::other("the context is not whole");
+        // Whoever has stopped listening knows why.
+        drop(self.sender.blocking_send(Err(error)));
+    }
+}
+
+impl Write for Pieces {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.abandoned {
+            return Ok(bytes.len());
+        }
+        let room = PIECE - self.pending.len();
+        let taken = bytes.len().min(room);
+        self.pending.extend_from_slice(&bytes[..taken]);
+        if self.pending.len() == PIECE {
+            self.send()?;
+        }
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
