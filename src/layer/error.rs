@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::path::PathError;
+use crate::dockerignore::IgnoreError;
 
 /// Why a layer could not be described or written.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,9 @@ pub enum LayerError {
         /// What is wrong with it.
         problem: &'static str,
     },
+    /// A folder's `.dockerignore` cannot be used.
+    #[error(transparent)]
+    Ignore(#[from] IgnoreError),
     /// The place where the layer goes did not take it.
     #[error("cannot write the layer")]
     Write(#[source] io::Error),

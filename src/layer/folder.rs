@@ -7,11 +7,13 @@ use std::path::{Component, Path, PathBuf};
 use super::content::{Layer, LinkTo};
 use super::error::LayerError;
 use super::path::LayerPath;
+use crate::dockerignore::Ignore;
 
 impl Layer {
     /// Adds what is in `folder`: below `under`, or at the top of the drive where that is `None`.
     ///
-    /// Symbolic links stay links; they must point to something inside the folder.
+    /// Symbolic links stay links; they must point to something inside the folder. What a
+    /// `.dockerignore` at the folder's top leaves out is not added.
     pub fn folder(&mut self, folder: &Path, under: Option<&LayerPath>) -> Result<(), LayerError> {
         if let Some(under) = under {
             self.directory(under.clone());
@@ -19,6 +21,7 @@ impl Layer {
         let mut walk = Walk {
             root: folder,
             under,
+            ignore: Ignore::of_folder(folder)?,
             layer: self,
         };
         let mut pending = vec![String::new()];
@@ -32,6 +35,7 @@ impl Layer {
 struct Walk<'a> {
     root: &'a Path,
     under: Option<&'a LayerPath>,
+    ignore: Ignore,
     layer: &'a mut Layer,
 }
 
@@ -48,8 +52,14 @@ impl Walk<'_> {
                 return Err(LayerError::NotUnicode { path });
             };
             let name = join(inside, name);
-            let in_layer = self.in_layer(&name)?;
             let kind = entry.file_type().map_err(failed)?;
+            if self.ignore.leaves_out(&name) {
+                if kind.is_dir() && self.ignore.may_bring_back() {
+                    pending.push(name);
+                }
+                continue;
+            }
+            let in_layer = self.in_layer(&name)?;
             if kind.is_dir() {
                 self.layer.directory(in_layer);
                 pending.push(name);
@@ -189,6 +199,31 @@ mod tests {
         let mut layer = Layer::new(0);
         layer.folder(folder.path(), None).unwrap();
         assert_eq!(layer.items().unwrap()[2].name, "Files/a");
+    }
+
+    #[test]
+    fn what_the_folders_dockerignore_leaves_out_is_neither_added_nor_checked() {
+        let folder = folder(&["obj/a", "obj/keep/b", "bin/a.log", "bin/a.exe", "a:b"]);
+        fs::write(
+            folder.path().join(".dockerignore"),
+            "obj\n!obj/keep\n**/*.log\na:b\n",
+        )
+        .unwrap();
+        assert_eq!(
+            names(folder.path()).unwrap(),
+            [
+                "Files/app",
+                "Files/app/.dockerignore",
+                "Files/app/bin",
+                "Files/app/bin/a.exe",
+                "Files/app/obj",
+                "Files/app/obj/keep",
+                "Files/app/obj/keep/b"
+            ]
+        );
+        fs::write(folder.path().join(".dockerignore"), "!").unwrap();
+        let error = names(folder.path()).unwrap_err().to_string();
+        assert!(error.contains(".dockerignore:1"), "{error}");
     }
 
     #[test]
