@@ -15,11 +15,10 @@ use support::chain;
 use support::docker_registry::{DockerRegistry, Setup, free_port};
 use support::dockerd::Dockerd;
 use wincimg::engine::docker::{
-    BuildContext, BuildError, BuildOptions, ContextFile, Daemon, DockerError, Endpoint,
-    Environment, ImageInfo,
+    BuildContext, BuildError, BuildOptions, ContextContent, ContextEntry, Daemon, DockerError,
+    Endpoint, Environment, ImageInfo,
 };
 use wincimg::progress::Silent;
-use wincimg::recipe::FileSource;
 
 /// Waits, prints and fails as its argument says: the only program of the images here.
 const PROGRAM: &str = r#"
@@ -58,13 +57,13 @@ async fn connect(daemon: &Dockerd) -> Daemon {
 }
 
 fn context(dockerfile: &str, files: &[(&str, &Path)]) -> BuildContext {
-    let files = files.iter().map(|(path, source)| ContextFile {
+    let entries = files.iter().map(|(path, source)| ContextEntry {
         path: (*path).to_owned(),
-        source: FileSource::Disk((*source).to_owned()),
+        content: ContextContent::File(source.to_path_buf().into()),
     });
     BuildContext {
         dockerfile: dockerfile.to_owned(),
-        files: files.collect(),
+        entries: entries.collect(),
     }
 }
 
@@ -104,7 +103,7 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
     fs::write(folder.path().join("a.txt"), "a").unwrap();
     let context = context(
         "FROM scratch\nARG COLOUR=none\nCOPY site/ /site/\nLABEL colour=$COLOUR\n",
-        &[("site", folder.path())],
+        &[("site/a.txt", &folder.path().join("a.txt"))],
     );
     let options = BuildOptions {
         arguments: [("COLOUR".to_owned(), "blue & \"white\"".to_owned())].into(),

@@ -268,7 +268,7 @@ fn write_image(image: &DeliveredImage, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         .filter(|layer| layer.from == "recipe")
         .collect();
-    let bytes: u64 = own.iter().map(|layer| layer.size).sum();
+    let bytes: u64 = own.iter().filter_map(|layer| layer.size).sum();
     writeln!(
         out,
         "  layers   {} of the base, {} new ({bytes} bytes)",

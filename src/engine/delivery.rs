@@ -7,17 +7,18 @@ use futures_util::future::try_join_all;
 use serde::Serialize;
 
 use super::direct::{AssembleOptions, Assembled, DirectError, assemble, publish};
+use super::docker::DaemonError;
 use super::order::PlannedImage;
 use crate::oci::base::Match;
 use crate::oci::copy::Copier;
-use crate::oci::document::{Descriptor, Document, Flavour, Index, Sealed};
+use crate::oci::document::{Descriptor, Document, Flavour, Image, Index, Sealed};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 use crate::oci::registry::Registry;
 use crate::oci::store::{Location, Sink, Source, StoreError};
 use crate::progress::Progress;
 
 /// How many layers of bases are on their way at once, over all images.
-const TRANSFERS: usize = 6;
+pub(super) const TRANSFERS: usize = 6;
 
 /// Where images go.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,15 @@ pub enum DeliveryError {
         #[source]
         source: Box<DirectError>,
     },
+    /// The daemon could not make or send an image.
+    #[error("{image} could not be built")]
+    Daemon {
+        /// Its name and tag.
+        image: String,
+        /// Why.
+        #[source]
+        source: Box<DaemonError>,
+    },
     /// Two hosts got the same base, but their images differ.
     #[error(
         "hosts {first} and {second} share the base {base}, and so the tag {tag}, but their images differ"
@@ -84,6 +94,7 @@ impl DeliveryError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Image { source, .. } => source.hint(),
+            Self::Daemon { source, .. } => source.hint(),
             Self::Store(error) => error.hint(),
             Self::SameTag { .. } => {
                 Some("build for one of the two hosts, or use --match exact".to_owned())
@@ -142,12 +153,12 @@ pub struct DeliveredBase {
 /// One layer of an image.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeliveredLayer {
-    /// The digest of the blob.
-    pub digest: String,
+    /// The digest of the blob; a daemon has none until the image leaves it.
+    pub digest: Option<String>,
     /// The digest of the uncompressed tar.
     pub diff_id: String,
-    /// The blob's size in bytes.
-    pub size: u64,
+    /// The blob's size in bytes, where there is one.
+    pub size: Option<u64>,
     /// The blob's type.
     pub media_type: String,
     /// base or recipe.
@@ -213,7 +224,9 @@ impl Delivery<'_> {
             .map(|(image, assembled)| self.deliver_one(image, assembled, &route));
         let done = try_join_all(work).await?;
         let index = if several {
-            Some(self.deliver_index(&done, &route).await?)
+            let entries = done.iter().map(|(_, entry)| entry.clone()).collect();
+            let none_is_new = done.iter().all(|(image, _)| image.up_to_date);
+            Some(deliver_index(entries, none_is_new, destination, naming, route.sink).await?)
         } else {
             None
         };
@@ -246,7 +259,7 @@ impl Delivery<'_> {
             host_build: image.plan.host_build.to_string(),
             os_version: image.base.os_version.os_version(),
             base: base_of(image),
-            layers: layers_of(assembled),
+            layers: layers_of(&assembled.image, assembled.base_layers),
             pushed: matches!(route.destination, Destination::Registry(_)),
             up_to_date,
         };
@@ -276,32 +289,31 @@ impl Delivery<'_> {
                 source: Box::new(source),
             })
     }
+}
 
-    async fn deliver_index(
-        &self,
-        images: &[(DeliveredImage, Descriptor)],
-        route: &Route<'_>,
-    ) -> Result<DeliveredIndex, DeliveryError> {
-        let location = route
-            .destination
-            .location(route.naming, route.naming.index_tag())?;
-        let mut entries: Vec<Descriptor> = images.iter().map(|(_, entry)| entry.clone()).collect();
-        entries.sort_by_key(version_of);
-        entries.dedup_by(|a, b| a.digest == b.digest);
-        let flavour = entries
-            .first()
-            .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
-        let index = Document::Index(Sealed::new(Index::new(flavour, entries))?);
-        // An index over a new image is new itself.
-        let may_be_there = images.iter().all(|(image, _)| image.up_to_date);
-        if !(may_be_there && route.sink.publishes(&index, location.tag()).await?) {
-            route.sink.publish(&index, location.tag()).await?;
-        }
-        Ok(DeliveredIndex {
-            reference: location.to_string(),
-            digest: index.digest().to_string(),
-        })
+/// Puts an index over images that are there. One over a new image is new itself, so only where
+/// none is new it is asked for first.
+pub(super) async fn deliver_index(
+    mut entries: Vec<Descriptor>,
+    none_is_new: bool,
+    destination: &Destination,
+    naming: &Naming,
+    sink: &Sink,
+) -> Result<DeliveredIndex, DeliveryError> {
+    let location = destination.location(naming, naming.index_tag())?;
+    entries.sort_by_key(version_of);
+    entries.dedup_by(|a, b| a.digest == b.digest);
+    let flavour = entries
+        .first()
+        .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
+    let index = Document::Index(Sealed::new(Index::new(flavour, entries))?);
+    if !(none_is_new && sink.publishes(&index, location.tag()).await?) {
+        sink.publish(&index, location.tag()).await?;
     }
+    Ok(DeliveredIndex {
+        reference: location.to_string(),
+        digest: index.digest().to_string(),
+    })
 }
 
 /// The order of an index: by build and revision, not by text.
@@ -310,7 +322,7 @@ fn version_of(entry: &Descriptor) -> Option<crate::windows::version::WindowsVers
 }
 
 /// One tag cannot mean two different images.
-fn check_tags(images: &[PlannedImage], naming: &Naming) -> Result<(), DeliveryError> {
+pub(super) fn check_tags(images: &[PlannedImage], naming: &Naming) -> Result<(), DeliveryError> {
     for (index, image) in images.iter().enumerate() {
         for earlier in &images[..index] {
             let mut same = image.plan.clone();
@@ -367,7 +379,7 @@ fn reference(registry: &str, name: &str, tag: &str) -> Result<Reference, Referen
     parse_reference(&format!("{}/{name}:{tag}", registry.trim_end_matches('/')))
 }
 
-fn base_of(image: &PlannedImage) -> DeliveredBase {
+pub(super) fn base_of(image: &PlannedImage) -> DeliveredBase {
     let base = &image.base;
     DeliveredBase {
         reference: base.reference.to_string(),
@@ -380,18 +392,19 @@ fn base_of(image: &PlannedImage) -> DeliveredBase {
     }
 }
 
-fn layers_of(assembled: &Assembled) -> Vec<DeliveredLayer> {
-    let blobs = assembled.image.manifest().layers.iter();
-    let diff_ids = &assembled.image.config().rootfs.diff_ids;
+/// The layers of an image that has blobs.
+pub(super) fn layers_of(image: &Image, base_layers: usize) -> Vec<DeliveredLayer> {
+    let blobs = image.manifest().layers.iter();
+    let diff_ids = &image.config().rootfs.diff_ids;
     blobs
         .zip(diff_ids)
         .enumerate()
         .map(|(index, (blob, diff_id))| DeliveredLayer {
-            digest: blob.digest.to_string(),
+            digest: Some(blob.digest.to_string()),
             diff_id: diff_id.to_string(),
-            size: blob.size,
+            size: Some(blob.size),
             media_type: blob.media_type.clone(),
-            from: if index < assembled.base_layers {
+            from: if index < base_layers {
                 "base"
             } else {
                 "recipe"

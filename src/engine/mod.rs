@@ -3,6 +3,6 @@
 
 pub mod delivery;
 pub mod direct;
-mod iis;
 pub mod docker;
+mod iis;
 pub mod order;

@@ -13,8 +13,9 @@ use hyper::body::Frame;
 use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
 
-use super::context::{Content, ContextError, Entry, Listing};
+use super::context::{ContextContent, ContextEntry, ContextError, Listing, is_executable};
 use super::transport::Body;
+use crate::layer::Source;
 use crate::progress::Task;
 
 /// The size of one piece.
@@ -85,28 +86,27 @@ enum Failure {
     Unheard,
 }
 
-fn append(tar: &mut Builder<Pieces>, entry: &Entry, timestamp: u64) -> Result<(), Failure> {
+fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Result<(), Failure> {
     let mut header = Header::new_gnu();
     header.set_mtime(timestamp);
     header.set_size(0);
     let sent = match &entry.content {
-        Content::Folder => {
+        ContextContent::Folder => {
             header.set_entry_type(EntryType::Directory);
             header.set_mode(0o755);
             tar.append_data(&mut header, format!("{}/", entry.path), io::empty())
         }
-        Content::Link(target) => {
+        ContextContent::Link(target) => {
             header.set_entry_type(EntryType::Symlink);
             header.set_mode(0o777);
             tar.append_link(&mut header, &entry.path, target)
         }
-        Content::Bytes(bytes) => {
+        ContextContent::File(Source::Bytes(bytes)) => {
             header.set_size(bytes.len() as u64);
             header.set_mode(0o644);
             tar.append_data(&mut header, &entry.path, bytes.as_ref())
         }
-        Content::File { path, executable } => {
-            header.set_mode(if *executable { 0o755 } else { 0o644 });
+        ContextContent::File(Source::Path(path)) => {
             return append_file(tar, &mut header, &entry.path, path);
         }
     };
@@ -126,8 +126,14 @@ fn append_file(
         })
     };
     let file = File::open(path).map_err(unreadable)?;
-    let size = file.metadata().map_err(unreadable)?.len();
+    let metadata = file.metadata().map_err(unreadable)?;
+    let size = metadata.len();
     header.set_size(size);
+    header.set_mode(if is_executable(&metadata) {
+        0o755
+    } else {
+        0o644
+    });
     let mut source = Exactly {
         file: file.take(size),
         problem: None,

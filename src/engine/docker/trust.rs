@@ -1,0 +1,188 @@
+//! Which registries a daemon trusts without proof, by the rules that the daemon itself follows, and
+//! what to write where it does not.
+
+use std::net::IpAddr;
+
+use serde_json::json;
+
+use super::api::{Info, RegistryConfig};
+
+/// Networks that every daemon trusts; naming them would say nothing.
+const ALWAYS: [&str; 2] = ["127.0.0.0/8", "::1/128"];
+
+/// What makes a daemon trust a registry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remedy {
+    /// The configuration, as a JSON document of its own.
+    pub json: String,
+    /// The file that it goes into.
+    pub file: &'static str,
+    /// The command that makes the daemon read it.
+    pub restart: &'static str,
+}
+
+impl RegistryConfig {
+    /// Whether the daemon takes plain HTTP or any certificate from a registry.
+    pub async fn trusts(&self, registry: &str) -> bool {
+        if let Some(known) = self.registries.get(registry) {
+            return !known.secure;
+        }
+        let host = host_of(registry);
+        let addresses = match host.parse::<IpAddr>() {
+            Ok(address) => vec![address],
+            // The daemon may know other names than this machine; then it is taken at its word.
+            Err(_) => match tokio::net::lookup_host((host, 0)).await {
+                Ok(found) => found.map(|address| address.ip()).collect(),
+                Err(_) => Vec::new(),
+            },
+        };
+        self.insecure_networks
+            .iter()
+            .any(|network| addresses.iter().any(|address| is_within(*address, network)))
+    }
+}
+
+impl Remedy {
+    /// What to do so that a daemon trusts a registry, and still all that it trusts already.
+    pub fn new(info: &Info, registry: &str) -> Self {
+        let config = &info.registry_config;
+        let named = config.registries.iter();
+        let named = named
+            .filter(|(_, known)| !known.secure)
+            .map(|(name, _)| name);
+        let networks = config.insecure_networks.iter();
+        let networks = networks.filter(|network| !ALWAYS.contains(&network.as_str()));
+        let mut trusted: Vec<&str> = named.chain(networks).map(String::as_str).collect();
+        trusted.push(registry);
+        trusted.sort_unstable();
+        trusted.dedup();
+        let (file, restart) = if info.is_windows() {
+            (
+                r"C:\ProgramData\docker\config\daemon.json",
+                "Restart-Service docker",
+            )
+        } else {
+            ("/etc/docker/daemon.json", "systemctl restart docker")
+        };
+        Self {
+            json: json!({ "insecure-registries": trusted }).to_string(),
+            file,
+            restart,
+        }
+    }
+}
+
+impl std::fmt::Display for Remedy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            json,
+            file,
+            restart,
+        } = self;
+        write!(
+            f,
+            "on the daemon's machine make {file} read {json} (beside whatever else is in it) and run \
+             `{restart}`"
+        )
+    }
+}
+
+fn host_of(registry: &str) -> &str {
+    if let Some((address, _)) = registry
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
+        return address;
+    }
+    registry.split(':').next().unwrap_or(registry)
+}
+
+fn is_within(address: IpAddr, network: &str) -> bool {
+    let Some((base, length)) = network.split_once('/') else {
+        return false;
+    };
+    let (Ok(base), Ok(length)) = (base.parse::<IpAddr>(), length.parse::<u32>()) else {
+        return false;
+    };
+    let bits = |address: IpAddr| match address {
+        IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
+        IpAddr::V6(address) => (address.to_bits(), 128),
+    };
+    let ((address, width), (base, base_width)) = (bits(address), bits(base));
+    let mask = u128::MAX
+        .checked_shl(128_u32.saturating_sub(length))
+        .unwrap_or(0);
+    width == base_width && length <= width && address & mask == base & mask
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    fn config(json: &str) -> RegistryConfig {
+        serde_json::from_str(json).unwrap()
+    }
+
+    const KNOWN: &str = r#"{
+        "InsecureRegistryCIDRs": ["127.0.0.0/8", "10.1.0.0/16", "fd00::/8", "::1/128"],
+        "IndexConfigs": {
+            "docker.io": {"Secure": true},
+            "repo.lan:5000": {"Secure": false},
+            "10.1.0.9:5000": {"Secure": true}
+        }
+    }"#;
+
+    #[tokio::test]
+    async fn trust_goes_by_name_first_and_by_address_then() {
+        let config = config(KNOWN);
+        for (registry, expected) in [
+            ("repo.lan:5000", true),
+            // The port belongs to the name.
+            ("repo.lan:5001", false),
+            ("repo.lan", false),
+            ("docker.io", false),
+            ("127.0.0.1:5000", true),
+            ("127.9.9.9", true),
+            ("10.1.2.3:5000", true),
+            ("10.2.2.3:5000", false),
+            ("10.1.0.9:5000", false),
+            ("[fd00::1]:5000", true),
+            ("[fe80::1]:5000", false),
+            ("[::1]:5000", true),
+            ("localhost:5000", true),
+            ("nobody.invalid:5000", false),
+        ] {
+            assert_eq!(config.trusts(registry).await, expected, "{registry}");
+        }
+    }
+
+    #[test]
+    fn networks_are_compared_by_their_bits() {
+        let is_within = |address: &str, network| is_within(address.parse().unwrap(), network);
+        assert!(is_within("1.2.3.4", "0.0.0.0/0"));
+        assert!(is_within("1.2.3.4", "1.2.3.4/32"));
+        assert!(!is_within("1.2.3.5", "1.2.3.4/32"));
+        assert!(!is_within("1.2.3.4", "::/0"));
+        assert!(is_within("::1", "::/0"));
+        for broken in ["", "1.2.3.4", "1.2.3.4/33", "1.2.3.4/x", "x/8"] {
+            assert!(!is_within("1.2.3.4", broken), "{broken}");
+        }
+    }
+
+    #[test]
+    fn a_remedy_keeps_what_is_trusted_already() {
+        let info = Info {
+            os_type: "windows".to_owned(),
+            registry_config: config(KNOWN),
+            ..Info::default()
+        };
+        let remedy = Remedy::new(&info, "repo.mylan.k8s:8888");
+        assert_eq!(
+            remedy.json,
+            r#"{"insecure-registries":["10.1.0.0/16","fd00::/8","repo.lan:5000","repo.mylan.k8s:8888"]}"#
+        );
+        assert!(remedy.to_string().contains("Restart-Service docker"));
+    }
+}
