@@ -6,7 +6,7 @@ mod support;
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use predicates::prelude::*;
@@ -440,6 +440,24 @@ fn large_context(site: &Site) {
     );
 }
 
+/// Waits until a build has begun to write its layer.
+fn wait_for_a_file_in(temporary: &Path) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while fs::read_dir(temporary).unwrap().count() == 0 {
+        assert!(Instant::now() < deadline, "the layer was never begun");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What Ctrl-C does.
+fn interrupt(child: &Child) {
+    let interrupted = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
+}
+
 #[test]
 fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
     let site = Site::new();
@@ -463,16 +481,8 @@ fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while fs::read_dir(&temporary).unwrap().count() == 0 {
-        assert!(Instant::now() < deadline, "the layer was never begun");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let interrupted = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(interrupted.success());
+    wait_for_a_file_in(&temporary);
+    interrupt(&child);
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(
@@ -490,6 +500,34 @@ fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
 
     let output = site.command(&arguments).output().unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
+    let site = Site::new();
+    fs::create_dir_all(site.path("big/files")).unwrap();
+    let file = fs::File::create(site.path("big/files/sparse")).unwrap();
+    file.set_len(60 << 30).unwrap();
+    site.write(
+        "big/recipe.toml",
+        "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",
+    );
+    let temporary = site.path("tmp");
+    fs::create_dir(&temporary).unwrap();
+    let base = format!("{}/mcr", site.host());
+    let child = site
+        .command(&["build", "big", "--host-build", "17763.973"])
+        .args(["--base-registry", &base])
+        .env("TMPDIR", &temporary)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for_a_file_in(&temporary);
+    let asked = Instant::now();
+    interrupt(&child);
+    let output = child.wait_with_output().unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(5));
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
 }
 
 /// Runs a program and returns what it prints.

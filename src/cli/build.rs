@@ -132,8 +132,9 @@ impl Build {
             base_registry: &self.base.base_registry,
             wanted: self.wanted.into(),
         };
-        let cancelled = CancelOnDrop::default();
         registry_args::run(async {
+            // Dropped with this work, so that the end of the program does not wait for its threads.
+            let cancelled = CancelOnDrop::default();
             let images = order
                 .plan(&registry)
                 .await
