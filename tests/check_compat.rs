@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -164,6 +164,40 @@ fn a_report_goes_to_a_file_in_one_piece() {
     let report: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     assert_eq!(report["compatible"], true);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_report_goes_through_a_pipe_and_leaves_links_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    let report = |to: &std::path::Path| {
+        wincimg()
+            .args(["--host-build", "20348.1", "--image-build", "20348.1"])
+            .args(["--format", "json", "--output"])
+            .arg(to)
+            .assert()
+            .code(0);
+    };
+    let pipe = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    // A pipe that is open at both ends keeps nobody waiting.
+    let mut both_ends = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&pipe)
+        .unwrap();
+    report(&pipe);
+    assert!(!std::fs::metadata(&pipe).unwrap().is_file());
+    let mut read = [0; 2];
+    both_ends.read_exact(&mut read).unwrap();
+    assert_eq!(&read, b"{\n");
+
+    let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+    std::fs::write(&file, "old").unwrap();
+    std::os::unix::fs::symlink("file", &link).unwrap();
+    report(&link);
+    assert!(link.is_symlink());
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with('{'));
 }
 
 #[test]

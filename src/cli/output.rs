@@ -1,5 +1,6 @@
 //! Where results go: stdout, or a file that appears under its name only when it is whole.
 
+use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -47,6 +48,15 @@ pub(super) fn write_result(
 }
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    // A pipe or a device, such as /dev/stdout, is written to: another file in its place would
+    // take it away from everybody.
+    if fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir()) {
+        let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
+        write(&mut out)?;
+        return out.flush();
+    }
+    // A symbolic link stays one.
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -59,7 +69,7 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     write(&mut out)?;
     out.flush()?;
     drop(out);
-    temporary.persist(path).map_err(|error| error.error)?;
+    temporary.persist(&path).map_err(|error| error.error)?;
     Ok(())
 }
 
