@@ -297,21 +297,31 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
     let (Some(host), Some(image)) = (host, image) else {
         return Some(Fix::FindVersion);
     };
-    let same_build = host.version.build == image.build;
     match rule.outcome() {
         Outcome::Compatible | Outcome::Warning => None,
         Outcome::Unknown => Some(Fix::FindVersion),
-        Outcome::Incompatible if same_build && host.version < image => Some(Fix::PatchHost {
-            to: image,
-            kb: Updates::embedded()
-                .reaching(image)
-                .and_then(|update| update.kb),
-        }),
-        Outcome::Incompatible if rule == Rule::ClientProcessIsolation => Some(Fix::UseHyperV),
-        Outcome::Incompatible => Some(Fix::RebuildImage {
-            host,
-            or_hyperv: image.build <= host.version.build,
-        }),
+        Outcome::Incompatible => {
+            let hyperv_would = image.build <= host.version.build;
+            let update = Updates::embedded().reaching(image);
+            // Server 2016 takes no revision but the image's, which no update may bring.
+            let patchable = accepts(image.build) != Accepts::SameRevision
+                || update.is_some_and(|update| update.version() == image);
+            Some(match rule {
+                Rule::ClientProcessIsolation if hyperv_would => Fix::UseHyperV,
+                Rule::RevisionMismatch2016 | Rule::Baseline202002
+                    if host.version < image && patchable =>
+                {
+                    Fix::PatchHost {
+                        to: update.map_or(image, Update::version),
+                        kb: update.and_then(|update| update.kb),
+                    }
+                }
+                _ => Fix::RebuildImage {
+                    host,
+                    or_hyperv: hyperv_would,
+                },
+            })
+        }
     }
 }
 

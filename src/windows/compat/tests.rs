@@ -99,6 +99,46 @@ fn fixes_say_what_to_do_next() {
     );
     assert_eq!(fix("19045.1", "17763.1"), "run it with Hyper-V isolation");
     assert_eq!(fix("20348.1", "20348.1"), "");
+    assert_eq!(
+        fix("17763.973", "17763.1040"),
+        "bring the host to 17763.1075 with KB4537818",
+        "no update brings a host to the image's own revision"
+    );
+    assert_eq!(
+        fix("14393.3474", "14393.3505"),
+        "build the image again on a base that fits the host: tag 10.0.14393.3474; \
+         or run it with Hyper-V isolation",
+        "the next update goes past the image, and Server 2016 would refuse it again"
+    );
+}
+
+#[test]
+fn a_fix_that_keeps_the_image_makes_it_start() {
+    let versions = listed_versions();
+    let pairs = versions
+        .iter()
+        .flat_map(|host| versions.iter().map(move |image| (*host, *image)));
+    for (version, image) in pairs {
+        for edition in [Edition::Server, Edition::Client] {
+            let host = HostBuild { version, edition };
+            let fixed = match judge(Some(host), Some(image), Isolation::Process).fix {
+                Some(Fix::PatchHost { to, .. }) => {
+                    let patched = HostBuild {
+                        version: to,
+                        edition,
+                    };
+                    judge(Some(patched), Some(image), Isolation::Process)
+                }
+                Some(Fix::UseHyperV) => judge(Some(host), Some(image), Isolation::HyperV),
+                _ => continue,
+            };
+            assert_eq!(
+                fixed.outcome,
+                Outcome::Compatible,
+                "{edition:?} {version}, image {image}: {fixed:?}"
+            );
+        }
+    }
 }
 
 #[test]
