@@ -19,12 +19,13 @@ pub(super) struct RecipeFile {
     /// The image's name.
     pub(super) name: Text,
     /// One sentence on what the image is for.
-    pub(super) description: Option<String>,
+    pub(super) description: Option<Text>,
     /// nanoserver, servercore, server, windows, aspnet, iis, or a repository.
     pub(super) base: Text,
     /// Values that a build may set with --set NAME=VALUE.
     #[serde(default)]
-    pub(super) variables: BTreeMap<String, Variable>,
+    #[schemars(with = "BTreeMap<String, Variable>")]
+    pub(super) variables: BTreeMap<String, Spanned<Variable>>,
     /// Files and folders that go into the image.
     #[serde(default)]
     pub(super) files: Vec<FileEntry>,

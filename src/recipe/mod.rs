@@ -22,6 +22,16 @@ pub use library::{ShippedRecipe, shipped};
 pub use plan::{Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
 use text::{Text, Values};
 
+/// What every recipe can use beside its own variables.
+const ALWAYS_THERE: [&str; 6] = [
+    "name",
+    "description",
+    "host_build",
+    "base.name",
+    "base.digest",
+    "base.os_version",
+];
+
 /// A recipe that was read, not yet filled in for a host.
 #[derive(Debug)]
 pub struct Recipe {
@@ -211,9 +221,10 @@ impl Recipe {
         &self.file.name.value
     }
 
-    /// One sentence on what the image is for.
+    /// One sentence on what the image is for, as it stands in the file.
     pub fn description(&self) -> &str {
-        self.file.description.as_deref().unwrap_or_default()
+        let description = self.file.description.as_ref();
+        description.map_or("", |text| &text.value)
     }
 
     /// The base's short name or repository, with the variables in it filled in.
@@ -227,6 +238,7 @@ impl Recipe {
         self.file
             .variables
             .iter()
+            .map(|(name, variable)| (name, variable.get_ref()))
             .map(|(name, variable)| VariableInfo {
                 name,
                 kind: variable.kind,
@@ -243,7 +255,9 @@ impl Recipe {
     fn check_name(&self) -> Result<(), RecipeError> {
         let name = &self.file.name;
         let is_separator = |byte: u8| matches!(byte, b'-' | b'_' | b'.' | b'/');
+        let in_a_row = |pair: &[u8]| pair.iter().copied().all(is_separator);
         let sound = !name.value.is_empty()
+            && !name.value.as_bytes().windows(2).any(in_a_row)
             && name.value.bytes().all(|byte| {
                 byte.is_ascii_lowercase() || byte.is_ascii_digit() || is_separator(byte)
             })
@@ -263,6 +277,12 @@ impl Recipe {
 
     fn check_variables(&self) -> Result<(), RecipeError> {
         for (name, variable) in &self.file.variables {
+            let start = variable.span().start;
+            let variable = variable.get_ref();
+            if ALWAYS_THERE.contains(&name.as_str()) {
+                let problem = format!("{name:?} is set by wincimg: give the variable another name");
+                return Err(self.origin.error_at(start, problem));
+            }
             if let Some(default) = &variable.default
                 && !variable.kind.accepts(&default.value)
             {
@@ -286,6 +306,7 @@ impl Recipe {
         }
         let mut values = Values::default();
         for (name, variable) in &self.file.variables {
+            let variable = variable.get_ref();
             let value = settings.values.get(name).cloned().or_else(|| {
                 let default = variable.default.as_ref()?;
                 Some(default.value.clone())

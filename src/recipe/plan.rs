@@ -233,7 +233,11 @@ impl Recipe {
     ) -> Result<Plan, RecipeError> {
         let mut values = self.values(settings)?;
         values.insert("name", self.name().to_owned());
-        values.insert("description", self.description().to_owned());
+        let description = self.file.description.as_ref();
+        let description = description
+            .map(|text| self.resolve(text, &values))
+            .transpose()?;
+        values.insert("description", description.unwrap_or_default());
         values.insert("host_build", host_build.to_string());
         values.insert("base.name", base.name.clone());
         values.insert("base.digest", base.digest.clone());
@@ -271,7 +275,7 @@ impl Recipe {
                 .map(|entry| self.planned_file(entry, &values, settings))
                 .collect::<Result<_, _>>()?,
             registry,
-            env: map(&file.env)?,
+            env: self.environment(&file.env, &values)?,
             entrypoint: list(&file.entrypoint)?,
             cmd: file
                 .cmd
@@ -333,6 +337,27 @@ impl Recipe {
             .map_err(|problem: T::Err| self.error(text, problem.to_string()))
     }
 
+    /// Variables with names that Windows tells apart.
+    fn environment(
+        &self,
+        texts: &BTreeMap<String, Text>,
+        values: &Values,
+    ) -> Result<BTreeMap<String, String>, RecipeError> {
+        let mut variables = BTreeMap::new();
+        for (name, text) in texts {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(self.error(text, format!("{name:?} is no name of a variable")));
+            }
+            let same = |known: &&String| known.eq_ignore_ascii_case(name);
+            if let Some(known) = variables.keys().find(same) {
+                let problem = format!("{known} and {name} are the same variable on Windows");
+                return Err(self.error(text, problem));
+            }
+            variables.insert(name.clone(), self.resolve(text, values)?);
+        }
+        Ok(variables)
+    }
+
     fn seconds(&self, text: &Text, values: &Values) -> Result<u32, RecipeError> {
         /// A day: more is a slip of the keyboard, or milliseconds.
         const MOST: u32 = 86_400;
@@ -351,15 +376,14 @@ impl Recipe {
     fn port(&self, text: &Text, values: &Values) -> Result<String, RecipeError> {
         let value = self.resolve(text, values)?;
         let (number, protocol) = value.split_once('/').unwrap_or((&value, "tcp"));
-        let sound = number.parse::<u16>().is_ok_and(|number| number > 0)
-            && matches!(protocol, "tcp" | "udp");
-        if sound {
-            Ok(format!("{number}/{protocol}"))
-        } else {
-            Err(self.error(
+        match number.parse::<u16>() {
+            Ok(number @ 1..) if matches!(protocol, "tcp" | "udp") => {
+                Ok(format!("{number}/{protocol}"))
+            }
+            _ => Err(self.error(
                 text,
                 format!("{value:?} is no port: expected 8080 or 53/udp"),
-            ))
+            )),
         }
     }
 

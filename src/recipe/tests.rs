@@ -41,7 +41,7 @@ fn problem(body: &str) -> String {
 }
 
 #[test]
-fn every_recipe_that_ships_makes_a_plan() {
+fn every_recipe_that_ships_is_found_by_its_name() {
     for shipped in shipped() {
         let recipe = Recipe::find(shipped.name).unwrap();
         assert_eq!(recipe.name(), shipped.name);
@@ -246,6 +246,58 @@ fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
         "{error}"
     );
     assert!(problem("[[registry]]\n").contains("3:1: an entry of registry has either"));
+}
+
+#[test]
+fn names_of_variables_are_those_that_windows_tells_apart() {
+    for (env, said) in [
+        (r#"{ "A=B" = "x" }"#, "recipe.toml:3:17: \"A=B\" is no name"),
+        (r#"{ "" = "x" }"#, "\"\" is no name"),
+        (
+            r#"{ PATH = "x", Path = "y" }"#,
+            "PATH and Path are the same",
+        ),
+    ] {
+        let problem = problem(&format!("env = {env}\n"));
+        assert!(problem.contains(said), "{problem}");
+    }
+}
+
+#[test]
+fn ports_are_numbers_with_a_protocol() {
+    let plan = plan("ports = [80, \"0081\", \"+82\", \"53/udp\"]\n").unwrap();
+    assert_eq!(plan.ports, ["80/tcp", "81/tcp", "82/tcp", "53/udp"]);
+    for port in ["0", "65536", "80/icmp", "-1", "http"] {
+        let problem = problem(&format!("ports = [\"{port}\"]\n"));
+        assert!(problem.contains("is no port"), "{problem}");
+    }
+}
+
+#[test]
+fn a_name_is_one_that_registries_take() {
+    for name in ["", "App", "a b", "-a", "a.", "a//b", "a..b", "a-/b"] {
+        let error = recipe(&format!("name = \"{name}\"\nbase = \"x\"\n")).unwrap_err();
+        assert!(error.to_string().contains("is no image name"), "{error}");
+    }
+    assert!(recipe("name = \"shop/web-1.2_3\"\nbase = \"x\"\n").is_ok());
+}
+
+#[test]
+fn a_description_is_filled_in_before_a_label_takes_it() {
+    let plan = plan(
+        "description = \"listens on ${port}\"\nlabels = { d = \"${description}\" }\n\
+         [variables.port]\ndefault = 80\n",
+    );
+    assert_eq!(plan.unwrap().labels["d"], "listens on 80");
+}
+
+#[test]
+fn a_variable_cannot_take_the_name_of_one_that_is_always_there() {
+    let problem = problem("user = \"${name}\"\n[variables.name]\ndefault = \"me\"\n");
+    assert!(
+        problem.starts_with("recipe.toml:4:1: \"name\" is set by"),
+        "{problem}"
+    );
 }
 
 #[test]
