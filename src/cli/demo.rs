@@ -2,6 +2,7 @@
 //!
 //! It types real commands and runs them; only the registry and the base images are stand-ins.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Instant;
 
@@ -20,6 +21,9 @@ use crate::windows::version::WindowsVersion;
 #[command(after_help = "Example:\n  wincimg demo")]
 pub(super) struct Demo {}
 
+/// The node list, as it is called in the commands that are shown; it lies in a temporary folder.
+const NODES: &str = "nodes.json";
+
 /// The Windows versions of the cluster that the demonstration is about.
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(20348, 2402);
@@ -30,7 +34,7 @@ impl Demo {
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
         let folder = tempfile::tempdir().context("cannot make a temporary folder")?;
-        let nodes = folder.path().join("nodes.json");
+        let nodes = folder.path().join(NODES);
         std::fs::write(&nodes, node_list()).context("cannot write the node list")?;
         let stage = Stage {
             session,
@@ -59,8 +63,6 @@ struct Stage<'a> {
 impl Stage<'_> {
     fn play(&self) -> Result<(), Failure> {
         let host = &self.host;
-        let nodes = self.folder.join("nodes.json");
-        let nodes = nodes.display();
         say(&format!(
             "A cluster has one node with Windows {OLD} and one with {NEW}. A registry listens on\n\
              {host}, and mirrors base images under mcr/. Nodes start only images that match them.\n"
@@ -75,7 +77,7 @@ impl Stage<'_> {
         self.step(
             "Build the pause image for every node and push it, with an index over both:",
             &format!(
-                "build pause --nodes {nodes} --base-registry {host}/mcr --registry {host} --push \
+                "build pause --nodes {NODES} --base-registry {host}/mcr --registry {host} --push \
                  --insecure-registry {host}"
             ),
         )?;
@@ -86,20 +88,25 @@ impl Stage<'_> {
         self.step(
             "Once more: the same inputs make the same bytes, so nothing is sent.",
             &format!(
-                "build pause --nodes {nodes} --base-registry {host}/mcr --registry {host} --push \
+                "build pause --nodes {NODES} --base-registry {host}/mcr --registry {host} --push \
                  --insecure-registry {host}"
             ),
         )?;
         self.step(
             "Will an image of the old build start on all nodes? The answer is no, with exit code 1:",
-            &format!("check-compat --nodes {nodes} --image-build {OLD}"),
+            &format!("check-compat --nodes {NODES} --image-build {OLD}"),
         )
     }
 
     /// Says what comes, types the command, and runs it as `main` would.
     fn step(&self, what: &str, command: &str) -> Result<(), Failure> {
         say(&format!("\n{what}\n\n$ wincimg {command}"))?;
+        let nodes = self.folder.join(NODES);
         let arguments = std::iter::once("wincimg").chain(command.split_whitespace());
+        let arguments = arguments.map(|word| match word {
+            NODES => nodes.as_os_str(),
+            word => OsStr::new(word),
+        });
         let cli = Cli::try_parse_from(arguments)?;
         cli.command.run(self.session)?;
         Ok(())
