@@ -399,6 +399,68 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
 }
 
 #[test]
+fn names_and_tags_that_no_registry_takes_are_refused_for_every_destination() {
+    let site = Site::new();
+    for arguments in [
+        ["--tag", "a b"],
+        ["--tag", "../x"],
+        ["--tag", ""],
+        ["--name", "Up/per"],
+        ["--name", "a//b"],
+        ["--name", ""],
+        ["--registry", "https://repo.lan"],
+        ["--registry", "hub-folder"],
+    ] {
+        site.build("pause")
+            .args(["--host-build", "17763.973"])
+            .args(arguments)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains("expected"));
+    }
+    assert_eq!(site.requests(), 0);
+    assert_eq!(fs::read_dir(site.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_password_in_the_registrys_name_is_not_repeated() {
+    Site::new()
+        .build("pause")
+        .args(["--host-build", "17763.973", "--push"])
+        .args(["--registry", "me:secret@repo.lan"])
+        .assert()
+        .code(2)
+        .stderr(contains("config.json"));
+}
+
+#[test]
+fn a_push_by_default_needs_a_registry_too() {
+    let site = Site::new();
+    site.write("wincimg.toml", "[build]\npush = true\n");
+    site.build("pause")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(2)
+        .stderr(contains("hint: name it with --registry"));
+}
+
+#[test]
+fn two_files_with_one_place_are_the_recipes_fault() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n\
+         [[files]]\ncontent = \"1\"\nto = 'C:\\a'\n[[files]]\ncontent = \"2\"\nto = 'C:\\A'\n",
+    );
+    site.build(".")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(2)
+        .stderr(contains("same path on Windows"));
+}
+
+#[test]
 fn a_registry_that_is_down_or_not_trusted_is_named_with_the_way_out() {
     let site = Site::new();
     Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))

@@ -25,6 +25,8 @@ use crate::engine::delivery::{
 use crate::engine::direct::{AssembleOptions, DirectError};
 use crate::engine::order::{Order, OrderError, PlannedImage};
 use crate::layer::{Compression, LayerError};
+use crate::oci::prefix::RegistryPrefix;
+use crate::oci::reference::{is_repository, is_tag};
 use crate::oci::store::Location;
 use crate::recipe::{Recipe, RecipeError, Settings};
 
@@ -59,12 +61,12 @@ pub(super) struct Build {
     context: PathBuf,
     /// Where to push the image to
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
-    registry: Option<String>,
+    registry: Option<RegistryPrefix>,
     /// The image's name [default: the recipe's]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = image_name)]
     name: Option<String>,
     /// The image's tag; with several builds the index's [default: the base's version, latest]
-    #[arg(long, value_name = "TAG")]
+    #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
     /// Push to the registry
     #[arg(long, requires = "registry")]
@@ -107,6 +109,16 @@ fn key_and_value(text: &str) -> Result<(String, String), String> {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("{text:?} is no setting: expected KEY=VALUE")),
     }
+}
+
+fn image_name(text: &str) -> Result<String, &'static str> {
+    let expected = "expected lower-case letters, digits and single - _ . /";
+    is_repository(text).then(|| text.to_owned()).ok_or(expected)
+}
+
+fn image_tag(text: &str) -> Result<String, &'static str> {
+    let expected = "expected 1 to 128 letters, digits, dots, dashes and underscores";
+    is_tag(text).then(|| text.to_owned()).ok_or(expected)
 }
 
 /// Reads the recipe that was named.
@@ -184,10 +196,13 @@ impl Build {
         naming: &Naming,
     ) -> Result<Vec<Destination>, Failure> {
         let mut destinations = Vec::new();
-        if self.push
-            && let Some(registry) = &self.registry
-        {
-            destinations.push(Destination::Registry(registry.clone()));
+        if self.push {
+            // A default for --push in wincimg.toml comes past clap's own check.
+            let Some(registry) = &self.registry else {
+                return Err(Failure::usage(anyhow!("--push needs a registry"))
+                    .hint("name it with --registry HOST[:PORT][/PREFIX]"));
+            };
+            destinations.push(Destination::Registry(registry.to_string()));
         }
         match &self.output {
             None => {}
@@ -340,7 +355,14 @@ fn delivery_failure(error: DeliveryError) -> Failure {
                 DirectError::NeedsWindows { .. }
                     | DirectError::NeedsAppcmd { .. }
                     | DirectError::WebConfig { .. }
-                    | DirectError::Layer(LayerError::Path(_))
+                    | DirectError::Layer(
+                        LayerError::Path(_)
+                            | LayerError::Conflict { .. }
+                            | LayerError::NotADirectory { .. }
+                            | LayerError::NotAFile { .. }
+                            | LayerError::NotUnicode { .. }
+                            | LayerError::Link { .. }
+                    )
             )
         }
         _ => false,

@@ -17,7 +17,8 @@ use serde::{Serialize, Serializer};
 use super::copy::{
     Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms,
 };
-use super::reference::{Reference, ReferenceError, parse_reference};
+use super::prefix::{PrefixError, RegistryPrefix};
+use super::reference::{Reference, ReferenceError};
 use super::registry::Registry;
 use super::store::{Sink, Source};
 use crate::progress::Progress;
@@ -27,20 +28,14 @@ const IMAGES: usize = 4;
 
 /// Where the mirror is: `HOST[:PORT][/PREFIX]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MirrorTarget {
-    host: String,
-    prefix: Option<String>,
-}
+pub struct MirrorTarget(RegistryPrefix);
 
 /// Images that cannot be mirrored as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MirrorError {
     /// The target is no registry.
-    #[error("{text:?} is no mirror: expected HOST[:PORT][/PREFIX]")]
-    Target {
-        /// What was given.
-        text: String,
-    },
+    #[error(transparent)]
+    Target(#[from] PrefixError),
     /// The target's prefix and the image's path do not make a name.
     #[error("{image} cannot be mirrored to {target}")]
     Name {
@@ -69,44 +64,20 @@ impl FromStr for MirrorTarget {
     type Err = MirrorError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refuse = || MirrorError::Target {
-            text: text.to_owned(),
-        };
-        let trimmed = text.trim_end_matches('/');
-        let (host, prefix) = match trimmed.split_once('/') {
-            Some((host, prefix)) => (host, Some(prefix)),
-            None => (trimmed, None),
-        };
-        // Whether the parts are well made shows when they are part of a reference. A host without
-        // dot and port would be taken for a repository of Docker Hub there.
-        let sample = format!(
-            "{}/x",
-            prefix.map_or(host.to_owned(), |p| format!("{host}/{p}"))
-        );
-        match parse_reference(&sample) {
-            Ok(reference) if reference.registry() == host => Ok(Self {
-                host: host.to_owned(),
-                prefix: prefix.map(str::to_owned),
-            }),
-            _ => Err(refuse()),
-        }
+        Ok(Self(text.parse()?))
     }
 }
 
 impl fmt::Display for MirrorTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.host)?;
-        match &self.prefix {
-            Some(prefix) => write!(f, "/{prefix}"),
-            None => Ok(()),
-        }
+        self.0.fmt(f)
     }
 }
 
 impl MirrorTarget {
     /// The mirror's host and port.
     pub fn host(&self) -> &str {
-        &self.host
+        self.0.host()
     }
 
     /// The name that an image has in the mirror.
@@ -116,13 +87,13 @@ impl MirrorTarget {
             (None, Some(digest)) => format!("@{digest}"),
             (None, None) => String::new(),
         };
-        parse_reference(&format!("{self}/{}{end}", image.repository())).map_err(|source| {
-            MirrorError::Name {
+        self.0
+            .join(&format!("{}{end}", image.repository()))
+            .map_err(|source| MirrorError::Name {
                 image: image.to_string(),
                 target: self.to_string(),
                 source,
-            }
-        })
+            })
     }
 }
 
@@ -330,6 +301,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
+    use crate::oci::reference::parse_reference;
 
     const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
 

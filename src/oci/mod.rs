@@ -6,6 +6,7 @@ pub mod copy;
 pub mod document;
 pub mod layout;
 pub mod mirror;
+pub mod prefix;
 pub mod reference;
 pub mod registry;
 pub mod store;

@@ -29,6 +29,11 @@ pub fn parse_reference(text: &str) -> Result<Reference, ReferenceError> {
     })
 }
 
+/// Whether a text can be the name of a repository, without host and tag.
+pub fn is_repository(text: &str) -> bool {
+    check_path(text).is_ok()
+}
+
 const DOCKER_HUB: &str = "docker.io";
 const MOST_NAME: usize = 255;
 const MOST_TAG: usize = 128;
@@ -143,7 +148,8 @@ fn is_path_part(part: &str) -> bool {
     part.starts_with(is_word) && part.ends_with(is_word) && part.split(is_word).all(is_separator)
 }
 
-fn is_tag(text: &str) -> bool {
+/// Whether a text can be a tag.
+pub fn is_tag(text: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.starts_with(is_word)
         && text.len() <= MOST_TAG

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::oci::prefix::{PrefixError, RegistryPrefix};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 
 /// Short names and their repositories at Microsoft.
@@ -17,17 +18,14 @@ pub const NAMES: [(&str, &str); 6] = [
 
 /// Where base images come from: Microsoft's registry, or a mirror under a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BaseRegistry {
-    host: String,
-    prefix: Option<String>,
-}
+pub struct BaseRegistry(RegistryPrefix);
 
 /// Why a text is no registry or no name of a base image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Not `HOST[:PORT][/PREFIX]`.
-    #[error("{0:?} is no registry: expected HOST[:PORT][/PREFIX], such as mcr.microsoft.com")]
-    Registry(String),
+    #[error(transparent)]
+    Registry(#[from] PrefixError),
     /// A tag or digest, where the host decides which is right.
     #[error(
         "{0:?} has a tag or a digest: expected a repository alone, the host decides on the tag"
@@ -38,52 +36,24 @@ pub enum NameError {
     Repository(#[from] ReferenceError),
 }
 
-impl Default for BaseRegistry {
-    fn default() -> Self {
-        Self {
-            host: "mcr.microsoft.com".to_owned(),
-            prefix: None,
-        }
-    }
-}
-
 impl FromStr for BaseRegistry {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let refused = || NameError::Registry(text.to_owned());
-        let (host, prefix) = match text.trim_end_matches('/').split_once('/') {
-            Some((host, prefix)) => (host, Some(prefix.to_owned())),
-            None => (text.trim_end_matches('/'), None),
-        };
-        if host.is_empty() || text.contains("://") || text.contains('@') {
-            return Err(refused());
-        }
-        let registry = Self {
-            host: host.to_owned(),
-            prefix,
-        };
-        // A host without dot and port would be taken for a repository of Docker Hub.
-        match parse_reference(&format!("{registry}/windows")) {
-            Ok(reference) if reference.registry() == registry.host => Ok(registry),
-            _ => Err(refused()),
-        }
+        Ok(Self(text.parse()?))
     }
 }
 
 impl fmt::Display for BaseRegistry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.host)?;
-        self.prefix
-            .iter()
-            .try_for_each(|prefix| write!(f, "/{prefix}"))
+        self.0.fmt(f)
     }
 }
 
 impl BaseRegistry {
     /// Its host and port.
     pub fn host(&self) -> &str {
-        &self.host
+        self.0.host()
     }
 
     /// The repository that a short name or a path means here; one with a host of its own stays there.
@@ -107,6 +77,10 @@ impl BaseRegistry {
 mod tests {
     use super::*;
 
+    fn microsofts() -> BaseRegistry {
+        "mcr.microsoft.com".parse().unwrap()
+    }
+
     fn repository(registry: &str, name: &str) -> String {
         let registry: BaseRegistry = registry.parse().unwrap();
         let reference = registry.repository(name).unwrap();
@@ -115,12 +89,7 @@ mod tests {
 
     #[test]
     fn short_names_are_microsofts_repositories() {
-        let at_home = |name| {
-            BaseRegistry::default()
-                .repository(name)
-                .unwrap()
-                .to_string()
-        };
+        let at_home = |name| microsofts().repository(name).unwrap().to_string();
         assert_eq!(
             at_home("nanoserver"),
             "mcr.microsoft.com/windows/nanoserver:latest"
@@ -165,7 +134,7 @@ mod tests {
             let error = text.parse::<BaseRegistry>().unwrap_err();
             assert!(error.to_string().contains("HOST[:PORT][/PREFIX]"), "{text}");
         }
-        let registry = BaseRegistry::default();
+        let registry = microsofts();
         for name in ["nanoserver:ltsc2019", "repo:8888/base@sha256:00"] {
             assert!(
                 matches!(registry.repository(name), Err(NameError::Tagged(_))),
