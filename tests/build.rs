@@ -446,6 +446,27 @@ fn a_push_by_default_needs_a_registry_too() {
 }
 
 #[test]
+fn an_output_in_the_folder_that_goes_into_the_image_is_refused() {
+    let site = Site::new();
+    site.write(
+        "site/recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n",
+    );
+    for output in ["oci:site/out/image", "oci:site", "docker-archive:site/x.tar"] {
+        site.build("site")
+            .args(["--host-build", "17763.973", "--output", output])
+            .assert()
+            .code(2)
+            .stderr(contains("is to be in the image").and(contains("hint: ")));
+    }
+    assert_eq!(fs::read_dir(site.path("site")).unwrap().count(), 1);
+    site.build("site")
+        .args(["--host-build", "17763.973", "--output", "oci:site-image"])
+        .assert()
+        .code(0);
+}
+
+#[test]
 fn two_files_with_one_place_are_the_recipes_fault() {
     let site = Site::new();
     site.write(

@@ -348,7 +348,9 @@ fn order_failure(error: OrderError, session: &Session) -> Failure {
 fn delivery_failure(error: DeliveryError) -> Failure {
     let hint = error.hint();
     let is_users = match &error {
-        DeliveryError::Reference(_) | DeliveryError::SameTag { .. } => true,
+        DeliveryError::Reference(_)
+        | DeliveryError::SameTag { .. }
+        | DeliveryError::OutputInside { .. } => true,
         DeliveryError::Image { source, .. } => {
             matches!(
                 **source,

@@ -16,6 +16,7 @@ use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 use crate::oci::registry::Registry;
 use crate::oci::store::{Location, Sink, Source, StoreError};
 use crate::progress::Progress;
+use crate::recipe::FileSource;
 
 /// How many layers of bases are on their way at once, over all images.
 pub(super) const TRANSFERS: usize = 6;
@@ -78,6 +79,14 @@ pub enum DeliveryError {
         /// The tag that can mean only one of them.
         tag: String,
     },
+    /// The images would go into a folder that goes into the images.
+    #[error("the output {} lies in {}, which is to be in the image", output.display(), folder.display())]
+    OutputInside {
+        /// Where images go.
+        output: PathBuf,
+        /// The folder of the recipe or the context.
+        folder: PathBuf,
+    },
     /// A thread of the program ended early.
     #[error("the work on {0} was lost")]
     Lost(String),
@@ -98,6 +107,9 @@ impl DeliveryError {
             Self::Store(error) => error.hint(),
             Self::SameTag { .. } => {
                 Some("build for one of the two hosts, or use --match exact".to_owned())
+            }
+            Self::OutputInside { .. } => {
+                Some("write it elsewhere, as with --output oci:../image".to_owned())
             }
             _ => None,
         }
@@ -203,6 +215,7 @@ impl Delivery<'_> {
     ) -> Result<Delivered, DeliveryError> {
         let several = images.len() > 1;
         check_tags(images, naming)?;
+        check_output(images, destination)?;
         // Everything that can fail without the destination comes first: it is not even touched then.
         let assembled =
             try_join_all(images.iter().map(|image| self.assemble(image, destination))).await?;
@@ -335,6 +348,35 @@ pub(super) fn check_tags(images: &[PlannedImage], naming: &Naming) -> Result<(),
                     tag: naming.tag_of(image, true),
                 });
             }
+        }
+    }
+    Ok(())
+}
+
+/// An image in a folder of its own would hold the image of the run before, and grow each time.
+fn check_output(images: &[PlannedImage], destination: &Destination) -> Result<(), DeliveryError> {
+    let (Destination::Layout(output) | Destination::Archive(output)) = destination else {
+        return Ok(());
+    };
+    // The output itself need not be there yet, nor some of the folders that it goes into.
+    let Some(known) = std::path::absolute(output)
+        .ok()
+        .and_then(|path| path.ancestors().find_map(|path| path.canonicalize().ok()))
+    else {
+        return Ok(());
+    };
+    let files = images.iter().flat_map(|image| &image.plan.files);
+    for file in files {
+        if let FileSource::Disk(folder) = &file.source
+            && folder.is_dir()
+            && folder
+                .canonicalize()
+                .is_ok_and(|folder| known.starts_with(folder))
+        {
+            return Err(DeliveryError::OutputInside {
+                output: output.clone(),
+                folder: folder.clone(),
+            });
         }
     }
     Ok(())
