@@ -452,7 +452,11 @@ fn an_output_in_the_folder_that_goes_into_the_image_is_refused() {
         "site/recipe.toml",
         "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n",
     );
-    for output in ["oci:site/out/image", "oci:site", "docker-archive:site/x.tar"] {
+    for output in [
+        "oci:site/out/image",
+        "oci:site",
+        "docker-archive:site/x.tar",
+    ] {
         site.build("site")
             .args(["--host-build", "17763.973", "--output", output])
             .assert()
@@ -479,6 +483,50 @@ fn two_files_with_one_place_are_the_recipes_fault() {
         .assert()
         .code(2)
         .stderr(contains("same path on Windows"));
+}
+
+#[test]
+fn a_place_that_is_none_is_refused_before_anything_is_asked() {
+    let site = Site::new();
+    let from = site.requests();
+    for (flags, said) in [
+        (&["--push"][..], "name it with --registry"),
+        (&["--push", "--registry", "https://here"], "expected"),
+        (&["--push", "--registry", "here:5000/UPPER"], "expected"),
+        (&["--output", "here"], "oci:DIR"),
+        (&["--output", "oci:here:1.0"], "--tag"),
+    ] {
+        site.build("pause")
+            .args(["--host-build", "17763.973"])
+            .args(flags)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(said));
+    }
+    assert_eq!(site.requests(), from);
+}
+
+#[test]
+fn the_registry_and_the_host_may_come_from_the_file_of_defaults() {
+    let site = Site::new();
+    let defaults = format!("registry = {:?}\nhost-build = \"17763.973\"\n", site.host());
+    site.write("wincimg.toml", &defaults);
+    site.build("pause")
+        .assert()
+        .code(0)
+        .stdout(contains("oci:./pause-10.0.17763.973"))
+        .stderr(contains("nothing is pushed without --push"));
+    site.build("pause")
+        .arg("--push")
+        .assert()
+        .code(0)
+        .stdout(contains(format!("{}/pause:10.0.17763.973", site.host())));
+    // A flag that the command demands is given by the file as well.
+    assert_cmd::Command::from(site.command(&["base", "resolve", "nanoserver"]))
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .assert()
+        .code(0);
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub(super) struct Build {
     #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
     /// Push to the registry
-    #[arg(long, requires = "registry")]
+    #[arg(long)]
     push: bool,
     /// Write to oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "PLACE")]
@@ -128,6 +128,7 @@ pub(super) fn found(image: &str) -> Result<Recipe, Failure> {
 
 impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        self.check_places()?;
         let recipe = found(&self.image)?;
         let created = source_date_epoch()?;
         let hosts = self.hosts.distinct_builds(session)?;
@@ -175,13 +176,16 @@ impl Build {
                 tag: self.tag.clone(),
             };
             let mut delivered = None;
-            for destination in self.destinations(&images, &naming)? {
+            for destination in self.destinations(&images, &naming) {
                 let done = delivery
                     .deliver(&images, &destination, &naming)
                     .await
                     .map_err(delivery_failure)?;
                 // The registry comes first, and its references are what a pipeline goes on with.
                 delivered.get_or_insert(done);
+            }
+            if self.registry.is_some() && !self.push {
+                session.note("nothing is pushed without --push");
             }
             match delivered {
                 Some(delivered) => self.print(&delivered),
@@ -190,38 +194,45 @@ impl Build {
         })
     }
 
-    fn destinations(
-        &self,
-        images: &[PlannedImage],
-        naming: &Naming,
-    ) -> Result<Vec<Destination>, Failure> {
+    /// Refuses places that nothing can be sent to before anything is asked of the network.
+    fn check_places(&self) -> Result<(), Failure> {
+        if self.push && self.registry.is_none() {
+            let problem = anyhow!("--push needs a registry to push to");
+            return Err(
+                Failure::usage(problem).hint("name it with --registry HOST[:PORT][/PREFIX]")
+            );
+        }
+        match &self.output {
+            Some(Location::Registry(_)) => {
+                let problem = anyhow!("--output is for directories and files");
+                Err(Failure::usage(problem).hint(
+                    "write to oci:DIR or docker-archive:FILE, or push with --registry … --push",
+                ))
+            }
+            Some(
+                tagged @ (Location::Layout { tag: Some(_), .. }
+                | Location::Archive { name: Some(_), .. }),
+            ) => Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
+                .hint("give the tag with --tag")),
+            _ => Ok(()),
+        }
+    }
+
+    fn destinations(&self, images: &[PlannedImage], naming: &Naming) -> Vec<Destination> {
         let mut destinations = Vec::new();
-        if self.push {
-            // A default for --push in wincimg.toml comes past clap's own check.
-            let Some(registry) = &self.registry else {
-                return Err(Failure::usage(anyhow!("--push needs a registry"))
-                    .hint("name it with --registry HOST[:PORT][/PREFIX]"));
-            };
+        if self.push
+            && let Some(registry) = &self.registry
+        {
             destinations.push(Destination::Registry(registry.to_string()));
         }
         match &self.output {
-            None => {}
-            Some(Location::Layout { dir, tag: None }) => {
+            Some(Location::Layout { dir, .. }) => {
                 destinations.push(Destination::Layout(dir.clone()));
             }
-            Some(Location::Archive { file, name: None }) => {
+            Some(Location::Archive { file, .. }) => {
                 destinations.push(Destination::Archive(file.clone()));
             }
-            Some(Location::Registry(reference)) => {
-                let problem = anyhow!("{reference} is no place for --output");
-                return Err(Failure::usage(problem).hint(
-                    "write to oci:DIR or docker-archive:FILE, or push with --registry … --push",
-                ));
-            }
-            Some(tagged) => {
-                return Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
-                    .hint("give the tag with --tag"));
-            }
+            Some(Location::Registry(_)) | None => {}
         }
         if destinations.is_empty() {
             let tag = match images {
@@ -231,7 +242,7 @@ impl Build {
             let name = naming.name.replace('/', "-");
             destinations.push(Destination::Layout(format!("./{name}-{tag}").into()));
         }
-        Ok(destinations)
+        destinations
     }
 
     fn print_plans(&self, images: &[PlannedImage]) -> Result<Answer, Failure> {

@@ -151,7 +151,10 @@ fn with_default(command: Command, name: &str, values: &[String]) -> Command {
     match id {
         // A counted flag has no default to replace; how much to say is asked for at each call.
         Some((_, true)) | None => command,
-        Some((id, false)) => command.mut_arg(id, |arg| arg.default_values(values.to_vec())),
+        // A flag that the file sets need not be given any more.
+        Some((id, false)) => command.mut_arg(id, |arg| {
+            arg.required(false).default_values(values.to_vec())
+        }),
     }
 }
 
