@@ -367,9 +367,23 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
         "wrong/recipe.toml",
         "name = \"w\"\nbase = \"nanoserver\"\nentry = 1\n",
     );
+    site.write(
+        "listed/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\nrun = [\"dir\"]\n",
+    );
     for (image, code, said) in [
         ("puase", 2, "did you mean \"pause\"?"),
         ("./nothing", 3, "cannot read the recipe ./nothing"),
+        (
+            ".",
+            3,
+            "hint: IMAGE is a recipe's file, or a folder with a recipe.toml",
+        ),
+        (
+            "listed",
+            2,
+            "recipe.toml:3:8: invalid type: string \"dir\", expected a table",
+        ),
         ("windows", 2, "step 1 of 1 is `cmd /c dir`"),
         ("wants", 2, "add --set who=VALUE"),
         ("wrong", 2, "wrong/recipe.toml:3:1: unknown field `entry`"),
@@ -605,6 +619,15 @@ fn interrupt(child: &Child) {
 
 #[test]
 fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
+    an_end_in_the_middle_leaves_nothing("-INT");
+}
+
+#[test]
+fn the_request_of_a_ci_system_to_end_does_as_ctrl_c_does() {
+    an_end_in_the_middle_leaves_nothing("-TERM");
+}
+
+fn an_end_in_the_middle_leaves_nothing(signal: &str) {
     let site = Site::new();
     large_context(&site);
     let temporary = site.path("tmp");
@@ -628,6 +651,16 @@ fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
         .unwrap();
     wait_for_a_file_in(&temporary);
     interrupt(&child);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while fs::read_dir(&temporary).unwrap().count() == 0 {
+        assert!(Instant::now() < deadline, "the layer was never begun");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let interrupted = Command::new("kill")
+        .args([signal, &child.id().to_string()])
+        .status()
+        .unwrap();
+    assert!(interrupted.success());
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     assert!(

@@ -64,7 +64,10 @@ pub(super) struct RecipeFile {
 
 /// A value that a build may set.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { type = \"integer\", default = 1 }"
+)]
 pub(super) struct Variable {
     /// What the value has to be.
     #[serde(rename = "type", default)]
@@ -110,7 +113,10 @@ impl fmt::Display for VariableType {
 
 /// One file or folder; exactly one of from, context, embedded and content says where it comes from.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { from = \"app\", to = \"/app\" }"
+)]
 pub(super) struct FileEntry {
     /// A path relative to the recipe's folder.
     pub(super) from: Option<Text>,
@@ -126,7 +132,10 @@ pub(super) struct FileEntry {
 
 /// One command of the build; either command or shell.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table, such as { shell = \"dir\" } or { command = [\"cmd\", \"/c\", \"dir\"] }"
+)]
 pub(super) struct RunEntry {
     /// A program and its arguments, which reach it as they are.
     pub(super) command: Option<Vec<Text>>,

@@ -155,6 +155,10 @@ impl RecipeError {
                 nearest: Some(nearest),
                 ..
             } => Some(format!("did you mean {nearest:?}?")),
+            Self::Unreadable { .. } => Some(
+                "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }

@@ -14,7 +14,10 @@ use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, Registr
 
 /// Changes to one key, or a registration file with changes to many.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with key and values, or with import"
+)]
 pub(super) struct RegistryEntry {
     /// A key, such as HKLM\SYSTEM\CurrentControlSet\Services\NAME.
     key: Option<Text>,
