@@ -176,6 +176,20 @@ fn a_registry_that_is_not_listed_as_insecure_names_the_flag() {
 }
 
 #[test]
+fn a_repository_that_is_not_there_says_where_base_images_are_looked_for() {
+    let registry = microsofts();
+    for arguments in [
+        &["resolve", "nanosrever", "--host-build", "17763.973"][..],
+        &["list", "nanosrever"],
+    ] {
+        base(&registry, arguments).assert().code(3).stderr(
+            contains("hint: base images have the names nanoserver")
+                .and(contains("--base-registry")),
+        );
+    }
+}
+
+#[test]
 fn a_name_that_is_none_is_wrong_usage() {
     wincimg(&[
         "resolve",

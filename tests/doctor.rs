@@ -105,6 +105,25 @@ fn a_registry_that_nobody_serves_is_a_problem() {
 }
 
 #[test]
+fn a_broken_credential_file_is_the_thing_to_mend() {
+    let base = good_base();
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.json");
+    std::fs::write(&config, "{").unwrap();
+    let config = config.to_str().unwrap();
+    let arguments = [
+        ["--registry-config", config],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+    ];
+    let (code, checks) = checks(arguments.as_flattened(), &base.host);
+    assert_eq!(code, 1);
+    assert_eq!(checks[0]["check"], "credentials");
+    let mend = checks[0]["mend"].as_str().unwrap();
+    assert!(mend.starts_with(&format!("mend {config}")), "{mend}");
+}
+
+#[test]
 fn a_mirror_without_base_images_says_how_to_fill_it() {
     let base = good_base();
     let prefix = format!("{}/mcr.microsoft.com", base.host);

@@ -10,7 +10,9 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure};
+use super::registry_args::{
+    self, BASE_NAMES, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure,
+};
 use super::session::Session;
 use crate::oci::base::{
     BaseImage, Fit, ListedImage, Listing, Match, Neighbour, NothingFits, ResolveError, resolve,
@@ -125,7 +127,10 @@ impl List {
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name).map_err(name_failure)?;
         let repository = registry.repository(&reference);
-        let tags = registry_args::run(async { repository.tags().await.map_err(registry_failure) })?;
+        let tags = registry_args::run(async {
+            let tags = repository.tags().await;
+            tags.map_err(|error| resolve_failure(ResolveError::Registry(error), session))
+        })?;
         let mut listing = Listing::new(&tags);
         if let Some(version) = self.host_build {
             let host = HostBuild::new(version);
@@ -136,8 +141,12 @@ impl List {
             Format::Json => write_json(&ListingJson::new(&repository.to_string(), &listing), out),
         })?;
         if listing.images.is_empty() {
+            let wanted = match self.host_build {
+                Some(version) => format!("of an image that starts on host {version}"),
+                None => "that names a version of Windows".to_owned(),
+            };
             session.note(format_args!(
-                "{repository} has {} tags, none for this",
+                "{repository} has no tag {wanted}, and {} in all",
                 tags.len()
             ));
             return Ok(Answer::No);
@@ -199,6 +208,9 @@ impl Resolve {
 /// Why there is no base image, with what to try next.
 pub(super) fn resolve_failure(error: ResolveError, session: &Session) -> Failure {
     match error {
+        ResolveError::Registry(error) if error.is_not_found() => Failure::from(error).hint(format!(
+            "{BASE_NAMES}; --base-registry says where they are, and `wincimg doctor` looks there"
+        )),
         ResolveError::Registry(error) => registry_failure(error),
         ResolveError::NothingFits(nothing) => {
             for tag in &nothing.set_aside {
@@ -208,26 +220,28 @@ pub(super) fn resolve_failure(error: ResolveError, session: &Session) -> Failure
                 session.note(reason);
             }
             let hint = hint_for(&nothing);
-            let failure = Failure::no(*nothing);
-            match hint {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            }
+            Failure::no(*nothing).hint(hint)
         }
         ResolveError::NoBaseTags { .. } => Failure::no(error),
         ResolveError::TooManyTags { .. } => Failure::from(error),
     }
 }
 
-fn hint_for(nothing: &NothingFits) -> Option<String> {
+fn hint_for(nothing: &NothingFits) -> String {
     if nothing.host.version.revision.is_none() {
-        return Some(format!(
+        return format!(
             "name the host's revision too, as in {}.973: a node has it in status.nodeInfo.kernelVersion",
             nothing.host.version.build
-        ));
+        );
     }
-    (nothing.wanted == Match::Exact)
-        .then(|| "take the nearest image that starts on the host with --match nearest".to_owned())
+    let hint = match nothing.wanted {
+        Match::Exact => "take the nearest image that starts on the host with --match nearest",
+        Match::Nearest => {
+            "look for one elsewhere with --base-registry, or bring the host to the version of an \
+             image: `wincimg hotfix resolve BUILD` names the update"
+        }
+    };
+    hint.to_owned()
 }
 
 fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {

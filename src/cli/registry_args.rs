@@ -98,13 +98,16 @@ pub(super) fn registry_failure(error: RegistryError) -> Failure {
     }
 }
 
+/// What a user may call a base image.
+pub(super) const BASE_NAMES: &str =
+    "base images have the names nanoserver, servercore, server, windows, aspnet and iis";
+
 /// A name that the user gave for a base image and that is none.
 pub(super) fn name_failure(error: NameError) -> Failure {
-    Failure::usage(error)
-        .hint("base images have the names nanoserver, servercore, server, windows, aspnet and iis")
+    Failure::usage(error).hint(BASE_NAMES)
 }
 
-/// Runs a command's work to its end, or until Ctrl-C: then it is dropped, so that temporary files
+/// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that temporary files
 /// go away with it.
 pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -114,10 +117,29 @@ pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T
     runtime.block_on(async {
         tokio::select! {
             result = work => result,
-            Ok(()) = tokio::signal::ctrl_c() => Err(Failure::from(anyhow!("interrupted"))
+            () = asked_to_stop() => Err(Failure::from(anyhow!("interrupted"))
                 .hint("run the same command again: what is done already is not done twice")),
         }
     })
+}
+
+/// Ends with Ctrl-C, and with the request to end that CI systems and `timeout` send.
+async fn asked_to_stop() {
+    #[cfg(unix)]
+    let terminate = async {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut requests) => requests.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    #[cfg(not(unix))]
+    let terminate = std::future::pending::<Option<()>>();
+    tokio::select! {
+        Ok(()) = tokio::signal::ctrl_c() => {}
+        Some(()) = terminate => {}
+        else => std::future::pending().await,
+    }
 }
 
 fn read_time(text: &str) -> Result<Duration, String> {

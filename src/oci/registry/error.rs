@@ -302,6 +302,16 @@ impl RegistryError {
             Self::Unauthorized { host, .. } | Self::Forbidden { host, .. } => Some(format!(
                 "log in with `docker login {host}`, or name another file with --registry-config FILE"
             )),
+            Self::Credential { origin, .. } => Some(format!(
+                "mend {origin}, or name another file with --registry-config FILE"
+            )),
+            Self::Unreachable { host, .. } => Some(format!(
+                "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
+            )),
+            Self::Status { status, .. } if *status == StatusCode::NOT_FOUND => Some(
+                "check the name and the tag or digest; some registries say this of what you may not see, too"
+                    .to_owned(),
+            ),
             Self::PlainCredentials { host, .. } => Some(format!(
                 "serve {host} over TLS, or add --plain-credentials to send them anyway"
             )),

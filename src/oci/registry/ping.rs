@@ -52,7 +52,7 @@ impl Registry {
         let request = Request {
             host: &host,
             scope: Scope::none(),
-            what: "answer".to_owned(),
+            what: "open its API".to_owned(),
             method: Method::GET,
             target: Target::Api(String::new()),
             headers: HeaderMap::new(),
