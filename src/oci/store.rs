@@ -64,6 +64,14 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Registry(error) => error.hint(),
+            Self::Layout(LayoutError::SeveralImages { path, .. }) => Some(format!(
+                "put the name after the place: oci:{}:NAME",
+                path.display()
+            )),
+            Self::Archive(ArchiveError::SeveralImages { path, .. }) => Some(format!(
+                "put the name after the place: docker-archive:{}:NAME",
+                path.display()
+            )),
             _ => None,
         }
     }

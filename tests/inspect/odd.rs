@@ -155,6 +155,19 @@ fn places_without_an_image_say_so() {
     for place in ["oci:", "a b"] {
         inspect(place, &[]).assert().code(2).stdout("");
     }
+    // A file of something else has its bytes where a tar has names, and they are not repeated.
+    let text = format!(
+        "{{\n{}",
+        "\"kernelVersion\": \"10.0.17763.973\",\n".repeat(40)
+    );
+    fs::write(folder.path().join("nodes.json"), text).unwrap();
+    let output = inspect(&format!("docker-archive:{path}/nodes.json"), &[])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("it cannot be read as a tar"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
     let layout = InLayout::new(&windows());
     let other = layout.place.replace(":app", ":other");
     inspect(&other, &[])

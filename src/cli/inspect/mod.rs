@@ -18,7 +18,9 @@ use crate::inspect::{
     EntryKind, ImageFacts, InspectError, Inspection, Reach, Reading, RegistryForm, RegistryReport,
     SMALL_LAYER, Skipped, Wanted, inspect,
 };
+use crate::oci::archive::ArchiveError;
 use crate::oci::copy::PlatformFilter;
+use crate::oci::layout::LayoutError;
 use crate::oci::store::{Location, Source, StoreError};
 use crate::windows::regfile::to_utf16;
 
@@ -27,7 +29,7 @@ use crate::windows::regfile::to_utf16;
 /// Of an index all images for Windows are shown, unless --platform says otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
-    wincimg inspect repo.mylan.k8s:8888/pause:17763.973\n  \
+    wincimg inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
     wincimg inspect oci:./pause --registry\n  \
     wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n\n\
     Shutdown times and registry changes are in the layers. The bottom one is Windows itself, which\n\
@@ -246,6 +248,10 @@ fn inspect_failure(error: InspectError) -> Failure {
     let hint = error.hint();
     let failure = match error {
         InspectError::NoPlatform { .. } => Failure::no(error),
+        InspectError::Store(
+            StoreError::Layout(LayoutError::SeveralImages { .. })
+            | StoreError::Archive(ArchiveError::SeveralImages { .. }),
+        ) => Failure::usage(error),
         _ => Failure::from(error),
     };
     match hint {

@@ -323,9 +323,15 @@ impl Members {
         let len = file.metadata().map_err(unreadable)?.len();
         refuse_compressed(path, &mut file)?;
         let file = File::open(path).map_err(unreadable)?;
-        let broken = |error: io::Error| ArchiveError::NotAnArchive {
-            path: path.to_owned(),
-            reason: format!("it cannot be read as a tar: {error}"),
+        // What the error goes on with is the entry's name, which may be anything in a file that is
+        // no tar.
+        let broken = |error: io::Error| {
+            let error = error.to_string();
+            let problem = error.split(" when getting ").next().unwrap_or_default();
+            ArchiveError::NotAnArchive {
+                path: path.to_owned(),
+                reason: format!("it cannot be read as a tar: {}", problem.escape_debug()),
+            }
         };
         let mut members = Self::default();
         let mut archive = tar::Archive::new(file);

@@ -83,11 +83,12 @@ fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
 }
 
 fn known(index: &Index) -> String {
-    let known: Vec<&str> = index
+    let mut known: Vec<&str> = index
         .manifests
         .iter()
         .map(|entry| names(entry).next().unwrap_or_else(|| entry.digest.as_ref()))
         .collect();
+    known.sort_unstable();
     if known.is_empty() {
         "none".to_owned()
     } else {
