@@ -104,8 +104,8 @@ fn split_host(name: &str) -> (&str, &str) {
 
 fn is_host(text: &str) -> bool {
     if let Some((address, port)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        let is_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_number);
-        return is_port && Ipv6Addr::from_str(address).is_ok();
+        let has_port = port.is_empty() || port.strip_prefix(':').is_some_and(is_port_number);
+        return has_port && Ipv6Addr::from_str(address).is_ok();
     }
     let (name, port) = match text.split_once(':') {
         Some((name, port)) => (name, Some(port)),
@@ -117,11 +117,11 @@ fn is_host(text: &str) -> bool {
         !label.is_empty() && ends_well && label.chars().all(is_plain)
     };
     // A part that is good for a path is taken as a host too, underscores and all, as Docker does.
-    port.is_none_or(is_number) && name.split('.').all(is_label) || is_path_part(text)
+    port.is_none_or(is_port_number) && name.split('.').all(is_label) || is_path_part(text)
 }
 
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
+fn is_port_number(text: &str) -> bool {
+    text.bytes().all(|digit| digit.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
 fn check_path(path: &str) -> Result<(), &'static str> {
@@ -216,6 +216,13 @@ mod tests {
             (tag.as_deref(), digest.as_deref()),
             (Some("b"), Some(DIGEST))
         );
+    }
+
+    #[test]
+    fn a_port_is_one_that_exists() {
+        for text in ["host:99999/a", "[::1]:70000/a", "host:/a", "host:+5/a"] {
+            assert!(parse_reference(text).is_err(), "{text}");
+        }
     }
 
     #[test]
