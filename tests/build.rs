@@ -536,6 +536,12 @@ fn the_registry_and_the_host_may_come_from_the_file_of_defaults() {
         .assert()
         .code(0)
         .stdout(contains(format!("{}/pause:10.0.17763.973", site.host())));
+    site.write("bad.toml", "host-build = \"2019\"\n");
+    site.build("pause")
+        .args(["--config", "bad.toml"])
+        .assert()
+        .code(2)
+        .stderr(contains("hint: bad.toml sets this default of --host-build"));
     // A flag that the command demands is given by the file as well.
     assert_cmd::Command::from(site.command(&["base", "resolve", "nanoserver"]))
         .args(["--base-registry", &format!("{}/mcr", site.host())])

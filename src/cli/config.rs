@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, Command, CommandFactory};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -27,10 +28,11 @@ const FILE_NAME: &str = "wincimg.toml";
 /// Flags that a file cannot set: they are about the file, or about one call.
 const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];
 
-/// The command line with the defaults of `--config FILE` or of `wincimg.toml` in this folder.
+/// The command line with the defaults of `--config FILE` or of `wincimg.toml` in this folder, and
+/// which file that was.
 pub(super) fn command_with_defaults(
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Command, Failure> {
+) -> Result<(Command, Option<PathBuf>), Failure> {
     let command = Cli::command();
     let (path, text) = match asked_for(arguments) {
         Some(path) => {
@@ -41,13 +43,39 @@ pub(super) fn command_with_defaults(
         }
         None => match std::fs::read_to_string(FILE_NAME) {
             Ok(text) => (PathBuf::from(FILE_NAME), text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(command),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Ok((command, None));
+            }
             Err(error) => {
                 return Err(Failure::from(error).context(format!("cannot read {FILE_NAME}")));
             }
         },
     };
-    apply(command, &path, &text)
+    Ok((apply(command, &path, &text)?, Some(path)))
+}
+
+/// The flag whose value is refused, where that value is not among the arguments but a default.
+pub(super) fn flag_at_fault(
+    error: &clap::Error,
+    arguments: impl IntoIterator<Item = OsString>,
+) -> Option<String> {
+    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let flag = shown
+        .split(' ')
+        .next()
+        .filter(|word| word.starts_with("--"))?;
+    let is_flag = |argument: OsString| {
+        let argument = argument.to_string_lossy();
+        let rest = argument.strip_prefix(flag);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    };
+    let is_refused_value = matches!(
+        error.kind(),
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation
+    );
+    (is_refused_value && !arguments.into_iter().any(is_flag)).then(|| flag.to_owned())
 }
 
 /// The file that `--config` names; the real parse of the arguments comes later.

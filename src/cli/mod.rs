@@ -20,6 +20,7 @@ mod progress;
 mod registry_args;
 mod session;
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
@@ -102,9 +103,28 @@ enum Answer {
 
 /// Parses the arguments, runs the command and answers with its exit code.
 pub fn main() -> ExitCode {
-    let matches = match config::command_with_defaults(std::env::args_os()) {
-        Ok(command) => command.get_matches(),
-        Err(failure) => return failure.report(session::colour_on_stderr()),
+    let colour = session::colour_on_stderr();
+    let (command, defaults) = match config::command_with_defaults(std::env::args_os()) {
+        Ok(known) => known,
+        Err(failure) => return failure.report(colour),
+    };
+    let matches = match command.try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) => {
+            // Nobody is left to tell when stderr is gone.
+            let _ = error.print();
+            if let Some(file) = defaults
+                && let Some(flag) = config::flag_at_fault(&error, std::env::args_os())
+            {
+                let hint = failure::label("hint:", "36", colour);
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "{hint} {} sets this default of {flag}",
+                    file.display()
+                );
+            }
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
+        }
     };
     let cli = match Cli::from_arg_matches(&matches) {
         Ok(cli) => cli,
