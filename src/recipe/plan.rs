@@ -61,11 +61,20 @@ pub struct PlanBase {
     /// The digest of its manifest.
     pub digest: String,
     /// Its version of Windows.
+    #[serde(serialize_with = "as_os_version")]
     pub os_version: WindowsVersion,
     /// What reads its commands in shell form; `cmd` where absent.
     pub shell: Option<Vec<String>>,
     /// Who runs its programs; an administrator where absent.
     pub user: Option<String>,
+}
+
+/// With the leading `10.0.`, as image configurations and the other results write it.
+fn as_os_version<S: serde::Serializer>(
+    version: &WindowsVersion,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&version.os_version())
 }
 
 /// A file or folder on its way into the image.
