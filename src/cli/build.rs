@@ -1,8 +1,6 @@
 //! `wincimg build`: images from a recipe, for the hosts that are to run them.
 
-use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,23 +10,21 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::Answer;
-use super::base::{MatchArg, resolve_failure};
 use super::failure::Failure;
-use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure};
+use super::recipe_args::RecipeArgs;
+use super::registry_args;
 use super::session::Session;
 use crate::engine::delivery::{
     Delivered, DeliveredImage, Delivery, DeliveryError, Destination, Naming,
 };
 use crate::engine::direct::{AssembleOptions, DirectError};
-use crate::engine::order::{Order, OrderError, PlannedImage};
+use crate::engine::order::PlannedImage;
 use crate::layer::{Compression, LayerError};
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
 use crate::oci::store::Location;
-use crate::recipe::{Recipe, RecipeError, Settings};
 
 /// Build an image from a recipe, on the base that fits each host
 ///
@@ -40,25 +36,8 @@ use crate::recipe::{Recipe, RecipeError, Settings};
     wincimg build pause --host-build 17763.973 --output oci:./pause\n\n\
     Without --push and --output the image goes to oci:./NAME-TAG.")]
 pub(super) struct Build {
-    /// A recipe that ships, a recipe file, or a folder with a recipe.toml
-    #[arg(value_name = "IMAGE")]
-    image: String,
     #[command(flatten)]
-    hosts: HostArgs,
-    /// Which base images will do
-    #[arg(
-        long = "match",
-        value_name = "MATCH",
-        value_enum,
-        default_value = "nearest"
-    )]
-    wanted: MatchArg,
-    /// Set a variable of the recipe (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
-    values: Vec<(String, String)>,
-    /// The folder that the recipe's context files are in
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    context: PathBuf,
+    recipe: RecipeArgs,
     /// Where to push the image to
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
     registry: Option<RegistryPrefix>,
@@ -83,10 +62,6 @@ pub(super) struct Build {
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    #[command(flatten)]
-    base: BaseRegistryArgs,
-    #[command(flatten)]
-    connection: RegistryArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -104,13 +79,6 @@ impl From<CompressionArg> for Compression {
     }
 }
 
-fn key_and_value(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("{text:?} is no setting: expected KEY=VALUE")),
-    }
-}
-
 fn image_name(text: &str) -> Result<String, &'static str> {
     let expected = "expected lower-case letters, digits and single - _ . /";
     is_repository(text).then(|| text.to_owned()).ok_or(expected)
@@ -121,40 +89,17 @@ fn image_tag(text: &str) -> Result<String, &'static str> {
     is_tag(text).then(|| text.to_owned()).ok_or(expected)
 }
 
-/// Reads the recipe that was named.
-pub(super) fn found(image: &str) -> Result<Recipe, Failure> {
-    Recipe::find(image).map_err(recipe_failure)
-}
-
 impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.check_places()?;
-        let recipe = found(&self.image)?;
+        let order = self.recipe.read(session)?;
         let created = source_date_epoch()?;
-        let hosts = self.hosts.distinct_builds(session)?;
         let progress = progress::display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
-        let values: BTreeMap<String, String> = self.values.iter().cloned().collect();
-        let order = Order {
-            recipe: &recipe,
-            settings: Settings {
-                values: &values,
-                context: &self.context,
-            },
-            hosts: &hosts,
-            base_registry: &self.base.base_registry,
-            wanted: self.wanted.into(),
-        };
+        let registry = self.recipe.connect(Arc::clone(&progress))?;
         registry_args::run(async {
             // Dropped with this work, so that the end of the program does not wait for its threads.
             let cancelled = CancelOnDrop::default();
-            let images = order
-                .plan(&registry)
-                .await
-                .map_err(|error| order_failure(error, session))?;
-            for tag in images.iter().flat_map(|image| &image.set_aside) {
-                session.warn(tag);
-            }
+            let images = order.plan(&registry, session).await?;
             if self.dry_run {
                 return self.print_plans(&images);
             }
@@ -172,7 +117,7 @@ impl Build {
                 name: self
                     .name
                     .clone()
-                    .unwrap_or_else(|| recipe.name().to_owned()),
+                    .unwrap_or_else(|| order.recipe.name().to_owned()),
                 tag: self.tag.clone(),
             };
             let mut delivered = None;
@@ -333,26 +278,6 @@ struct CancelOnDrop(Arc<AtomicBool>);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn recipe_failure(error: RecipeError) -> Failure {
-    let hint = error.hint();
-    let failure = match error {
-        RecipeError::Unreadable { .. } => Failure::from(error),
-        _ => Failure::usage(error),
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
-fn order_failure(error: OrderError, session: &Session) -> Failure {
-    match error {
-        OrderError::Recipe(error) => recipe_failure(error),
-        OrderError::Name(error) => name_failure(error),
-        OrderError::Resolve(error) => resolve_failure(error, session),
     }
 }
 

@@ -35,12 +35,12 @@ impl Images {
             return Ok(Answer::Yes);
         }
         if let Some(name) = &self.show {
-            let text = super::build::found(name)?.text().to_owned();
+            let text = super::recipe_args::found(name)?.text().to_owned();
             write_result(None, |out| out.write_all(text.as_bytes()))?;
             return Ok(Answer::Yes);
         }
         let recipes = shipped()
-            .map(|recipe| super::build::found(recipe.name))
+            .map(|recipe| super::recipe_args::found(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
         write_result(None, |out| match self.format {
             Format::Text => recipes

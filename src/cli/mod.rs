@@ -17,6 +17,7 @@ mod lint;
 mod mirror;
 mod output;
 mod progress;
+mod recipe_args;
 mod registry_args;
 mod session;
 

@@ -1,0 +1,136 @@
+//! Which images are meant: a recipe, its variables, the hosts, and where base images come from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+
+use super::base::{MatchArg, resolve_failure};
+use super::failure::Failure;
+use super::hosts::HostArgs;
+use super::registry_args::{BaseRegistryArgs, RegistryArgs, name_failure};
+use super::session::Session;
+use crate::engine::order::{Order, OrderError, PlannedImage};
+use crate::oci::base::{BaseRegistry, Match};
+use crate::oci::registry::Registry;
+use crate::progress::Progress;
+use crate::recipe::{Recipe, RecipeError, Settings};
+use crate::windows::compat::HostBuild;
+
+/// A recipe and the hosts that its images are for.
+#[derive(Debug, Args)]
+pub(super) struct RecipeArgs {
+    /// A recipe that ships, a recipe file, or a folder with a recipe.toml
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// Which base images will do
+    #[arg(
+        long = "match",
+        value_name = "MATCH",
+        value_enum,
+        default_value = "nearest"
+    )]
+    wanted: MatchArg,
+    /// Set a variable of the recipe (repeatable)
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    values: Vec<(String, String)>,
+    /// The folder that the recipe's context files are in
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    context: PathBuf,
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// What was asked for, read and checked as far as that goes without a registry.
+pub(super) struct Wanted<'a> {
+    pub(super) recipe: Recipe,
+    values: BTreeMap<String, String>,
+    hosts: Vec<HostBuild>,
+    context: &'a Path,
+    base_registry: &'a BaseRegistry,
+    matched: Match,
+}
+
+impl RecipeArgs {
+    /// Reads the recipe and the hosts.
+    pub(super) fn read(&self, session: &Session) -> Result<Wanted<'_>, Failure> {
+        Ok(Wanted {
+            recipe: found(&self.image)?,
+            values: self.values.iter().cloned().collect(),
+            hosts: self.hosts.distinct_builds(session)?,
+            context: &self.context,
+            base_registry: &self.base.base_registry,
+            matched: self.wanted.into(),
+        })
+    }
+
+    /// The client for all registries of this run.
+    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
+        self.connection.connect(progress)
+    }
+}
+
+impl Wanted<'_> {
+    /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.
+    pub(super) async fn plan(
+        &self,
+        registry: &Registry,
+        session: &Session,
+    ) -> Result<Vec<PlannedImage>, Failure> {
+        let order = Order {
+            recipe: &self.recipe,
+            settings: Settings {
+                values: &self.values,
+                context: self.context,
+            },
+            hosts: &self.hosts,
+            base_registry: self.base_registry,
+            wanted: self.matched,
+        };
+        let images = order
+            .plan(registry)
+            .await
+            .map_err(|error| order_failure(error, session))?;
+        for tag in images.iter().flat_map(|image| &image.set_aside) {
+            session.warn(tag);
+        }
+        Ok(images)
+    }
+}
+
+/// Reads the recipe that was named.
+pub(super) fn found(image: &str) -> Result<Recipe, Failure> {
+    Recipe::find(image).map_err(recipe_failure)
+}
+
+fn key_and_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err(format!("{text:?} is no setting: expected KEY=VALUE")),
+    }
+}
+
+fn recipe_failure(error: RecipeError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        RecipeError::Unreadable { .. } => Failure::from(error),
+        _ => Failure::usage(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+fn order_failure(error: OrderError, session: &Session) -> Failure {
+    match error {
+        OrderError::Recipe(error) => recipe_failure(error),
+        OrderError::Name(error) => name_failure(error),
+        OrderError::Resolve(error) => resolve_failure(error, session),
+    }
+}
