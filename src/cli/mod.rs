@@ -19,6 +19,7 @@ mod output;
 mod progress;
 mod recipe_args;
 mod registry_args;
+mod render;
 mod session;
 
 use std::io::Write;
@@ -73,6 +74,7 @@ enum Command {
     Inspect(inspect::Inspect),
     Lint(lint::Lint),
     Mirror(mirror::Mirror),
+    Render(render::Render),
 }
 
 impl Command {
@@ -89,6 +91,7 @@ impl Command {
             Self::Inspect(command) => command.run(session),
             Self::Lint(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
+            Self::Render(command) => command.run(session),
         }
     }
 }

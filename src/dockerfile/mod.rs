@@ -8,12 +8,14 @@ pub mod lint;
 
 mod context;
 mod guard;
+mod output;
 mod registry;
 mod templates;
 mod view;
 mod words;
 
 pub use context::{ContextContent, ContextEntry, ContextSummary};
+pub use output::{DOCKERFILE, OutputError};
 pub use words::Unwritable;
 
 use crate::layer::LayerError;

@@ -97,8 +97,8 @@ fn entries_that_are_there_are_corrected_where_they_stand() {
     };
     for (before, after) in [
         (
-            r#"<add fileExtension='.JSON' allowed='FALSE'/>"#.to_owned(),
-            r#"<add fileExtension='.JSON' allowed='true'/>"#.to_owned(),
+            r"<add fileExtension='.JSON' allowed='FALSE'/>".to_owned(),
+            r"<add fileExtension='.JSON' allowed='true'/>".to_owned(),
         ),
         (
             r#"<add allowed = "false" fileExtension="&#46;json"/>"#.to_owned(),

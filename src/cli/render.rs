@@ -1,0 +1,154 @@
+//! `wincimg render`: the Dockerfile that makes an image, and the folder to build it from.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::{Format, write_json, write_result};
+use super::progress;
+use super::recipe_args::RecipeArgs;
+use super::registry_args;
+use super::session::Session;
+use crate::dockerfile::{DOCKERFILE, OutputError, RenderError, Rendered, render};
+use crate::engine::order::PlannedImage;
+use crate::layer::LayerError;
+
+/// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
+///
+/// Every value in it is quoted for its place, and commands run without a shell in between.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg render pause --host-build 17763.973\n  \
+    wincimg render iis --host-build 17763.973 --set folder=site --output ./build\n  \
+    docker build ./build\n\n\
+    Without --output the Dockerfile goes to stdout. With several hosts each has a folder in DIR.")]
+pub(super) struct Render {
+    #[command(flatten)]
+    recipe: RecipeArgs,
+    /// Write the Dockerfile and the files that it copies into this folder
+    #[arg(long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Replace what an earlier run wrote there
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// A Dockerfile, and the folder that it was written to.
+struct Written {
+    image: PlannedImage,
+    rendered: Rendered,
+    folder: Option<PathBuf>,
+}
+
+impl Render {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let wanted = self.recipe.read(session)?;
+        let registry = self.recipe.connect(progress::display(session))?;
+        let images = registry_args::run(wanted.plan(&registry, session))?;
+        let several = images.len() > 1;
+        if several && self.output.is_none() && self.format == Format::Text {
+            return Err(Failure::usage(anyhow!(
+                "{} hosts make as many Dockerfiles, and stdout takes one",
+                images.len()
+            ))
+            .hint("write them to folders with --output DIR, or print them with --format json"));
+        }
+        // All of them can be made before any is written.
+        let written = images
+            .into_iter()
+            .map(|image| {
+                Ok(Written {
+                    rendered: render(&image.plan).map_err(render_failure)?,
+                    folder: self.folder(&image, several),
+                    image,
+                })
+            })
+            .collect::<Result<Vec<_>, Failure>>()?;
+        for Written {
+            rendered, folder, ..
+        } in &written
+        {
+            if let Some(folder) = folder {
+                rendered.write(folder, self.force).map_err(output_failure)?;
+            }
+        }
+        self.print(&written)?;
+        Ok(Answer::Yes)
+    }
+
+    fn folder(&self, image: &PlannedImage, several: bool) -> Option<PathBuf> {
+        let folder = self.output.as_ref()?;
+        Some(if several {
+            folder.join(image.plan.host_build.to_string())
+        } else {
+            folder.clone()
+        })
+    }
+
+    fn print(&self, written: &[Written]) -> Result<(), Failure> {
+        write_result(None, |out| match self.format {
+            Format::Text => written
+                .iter()
+                .try_for_each(|written| match &written.folder {
+                    Some(folder) => writeln!(out, "{}", folder.join(DOCKERFILE).display()),
+                    None => out.write_all(written.rendered.dockerfile.as_bytes()),
+                }),
+            Format::Json => {
+                let images: Vec<Value> = written.iter().map(as_json).collect();
+                write_json(&json!({ "images": images }), out)
+            }
+        })
+    }
+}
+
+fn as_json(written: &Written) -> Value {
+    let Written {
+        image,
+        rendered,
+        folder,
+    } = written;
+    let context: Vec<_> = rendered
+        .context
+        .iter()
+        .map(|entry| entry.summary())
+        .collect();
+    json!({
+        "host_build": image.plan.host_build,
+        "os_version": image.base.os_version.os_version(),
+        "base": {
+            "reference": image.base.reference.to_string(),
+            "digest": image.base.digest().to_string(),
+        },
+        "dockerfile": rendered.dockerfile,
+        "context": context,
+        "output": folder.as_deref().map(Path::display).map(|path| path.to_string()),
+    })
+}
+
+fn render_failure(error: RenderError) -> Failure {
+    match error {
+        RenderError::Unwritable(_)
+        | RenderError::Registry(_)
+        | RenderError::Files(LayerError::Path(_)) => Failure::usage(error),
+        _ => Failure::from(error),
+    }
+}
+
+fn output_failure(error: OutputError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        OutputError::NotEmpty(_) | OutputError::Foreign { .. } => Failure::usage(error),
+        _ => Failure::from(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
