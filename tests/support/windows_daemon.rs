@@ -1,0 +1,280 @@
+//! A Docker daemon on Windows, replayed: it gives the answers that the Engine API's reference
+//! documents and that Moby's Windows daemon is known to give, and keeps what it was asked.
+//!
+//! Replayed are `/_ping`, `/info`, the streams of the classic builder and of a push, `/images/…`;
+//! no Windows container runs anywhere.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::StreamExt;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+/// What the daemon answers; everything may be changed while it runs.
+pub struct Script {
+    /// The header of `/_ping`.
+    pub api_version: String,
+    /// The answer to `/info`.
+    pub info: Value,
+    /// The objects that answer a build, one list for each build; the last is used again.
+    pub builds: Vec<Vec<Value>>,
+    /// Images by id.
+    pub images: HashMap<String, Value>,
+    /// The objects that answer a push, and what happens in the registry before.
+    pub push: Box<dyn FnMut(&str) -> Vec<Value> + Send>,
+    /// The answer to `docker save`.
+    pub saved: Vec<u8>,
+}
+
+/// One request.
+#[derive(Debug, Clone, Default)]
+pub struct Asked {
+    pub method: String,
+    pub path: String,
+    pub query: HashMap<String, String>,
+    pub headers: HeaderMap,
+    /// How many bytes came along.
+    pub bytes: u64,
+    /// The bytes themselves, unless there are many.
+    pub body: Vec<u8>,
+}
+
+struct Shared {
+    script: Script,
+    asked: Vec<Asked>,
+    /// By the name that a tag gave.
+    names: HashMap<String, String>,
+}
+
+/// The daemon; it ends when it is dropped.
+pub struct WindowsDaemon {
+    folder: TempDir,
+    shared: Arc<Mutex<Shared>>,
+    task: JoinHandle<()>,
+}
+
+/// The answer of a Windows daemon to `/info`, shortened to what says something.
+pub fn info(operating_system: &str, isolation: &str) -> Value {
+    json!({
+        "ID": "UL5C:WZCJ:QSVB:KBJ2:LJHN:JXWQ:QP5W:Y4KM:7E6P:Q6JF:MZZV:ABCD",
+        "Containers": 0,
+        "Images": 3,
+        "Driver": "windowsfilter",
+        "DriverStatus": [["Windows", ""]],
+        "Plugins": {
+            "Volume": ["local"],
+            "Network": ["ics", "internal", "l2bridge", "l2tunnel", "nat", "null", "overlay", "private", "transparent"],
+            "Authorization": null,
+            "Log": ["awslogs", "etwlogs", "fluentd", "gelf", "json-file", "local", "splunk", "syslog"]
+        },
+        "KernelVersion": "10.0 17763 (17763.1.amd64fre.rs5_release.180914-1434)",
+        "OperatingSystem": operating_system,
+        "OSVersion": "10.0.17763",
+        "OSType": "windows",
+        "Architecture": "x86_64",
+        "IndexServerAddress": "https://index.docker.io/v1/",
+        "RegistryConfig": {
+            "InsecureRegistryCIDRs": ["127.0.0.0/8"],
+            "IndexConfigs": {
+                "docker.io": {"Name": "docker.io", "Mirrors": [], "Secure": true, "Official": true}
+            },
+            "Mirrors": []
+        },
+        "DockerRootDir": "C:\\ProgramData\\docker",
+        "Name": "BUILD01",
+        "ServerVersion": "20.10.24",
+        "CgroupDriver": "",
+        "DefaultRuntime": "",
+        "Runtimes": null,
+        "Isolation": isolation,
+        "SecurityOptions": [],
+        "Warnings": null
+    })
+}
+
+/// The name of Windows Server 2019 with a revision, as its daemon spells it.
+pub fn server_2019(revision: u32) -> String {
+    format!("Windows Server 2019 Datacenter Version 1809 (OS Build 17763.{revision})")
+}
+
+/// What the daemon shows of an image.
+pub fn shown(id: &str, os_version: &str, layers: &[String]) -> Value {
+    json!({
+        "Id": id,
+        "Os": "windows",
+        "OsVersion": os_version,
+        "Architecture": "amd64",
+        "RootFS": {"Type": "layers", "Layers": layers},
+    })
+}
+
+/// What the builder says of an image that was built.
+pub fn built(id: &str) -> Vec<Value> {
+    let short = &id["sha256:".len()..][..12];
+    vec![
+        json!({"stream": "Step 1/2 : FROM mcr.microsoft.com/windows/nanoserver"}),
+        json!({"stream": "\n"}),
+        json!({"stream": " ---> 4e9aff1f9b4d\n"}),
+        json!({"stream": "Step 2/2 : RUN hostname"}),
+        json!({"stream": "\n"}),
+        json!({"stream": " ---> Running in 1b2c3d4e5f60\n"}),
+        json!({"stream": "1B2C3D4E5F60\r\n"}),
+        json!({"stream": "Removing intermediate container 1b2c3d4e5f60\n"}),
+        json!({"aux": {"ID": id}}),
+        json!({"stream": format!("Successfully built {short}\n")}),
+    ]
+}
+
+impl WindowsDaemon {
+    /// Starts one on a Unix socket.
+    pub async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        let shared = Arc::new(Mutex::new(Shared {
+            script: Script {
+                api_version: "1.41".to_owned(),
+                info: info(&server_2019(973), "process"),
+                builds: Vec::new(),
+                images: HashMap::new(),
+                push: Box::new(|_| Vec::new()),
+                saved: Vec::new(),
+            },
+            asked: Vec::new(),
+            names: HashMap::new(),
+        }));
+        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self {
+            folder,
+            shared,
+            task,
+        }
+    }
+
+    pub fn host(&self) -> String {
+        format!("unix://{}", self.folder.path().join("socket").display())
+    }
+
+    /// Changes what it answers.
+    pub fn script(&self, change: impl FnOnce(&mut Script)) {
+        change(&mut self.shared.lock().unwrap().script);
+    }
+
+    /// What was asked, of paths that contain a text.
+    pub fn asked(&self, path: &str) -> Vec<Asked> {
+        let shared = self.shared.lock().unwrap();
+        let asked = shared.asked.iter();
+        asked
+            .filter(|asked| asked.path.contains(path))
+            .cloned()
+            .collect()
+    }
+}
+
+impl Drop for WindowsDaemon {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// More of a body is counted and not kept.
+const KEPT: usize = 16 << 20;
+
+async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> Response {
+    let (head, body) = request.into_parts();
+    let mut asked = Asked {
+        method: head.method.to_string(),
+        path: head.uri.path().to_owned(),
+        headers: head.headers,
+        ..Asked::default()
+    };
+    let address = reqwest::Url::parse(&format!("http://docker{}", head.uri)).unwrap();
+    asked.query = address.query_pairs().into_owned().collect();
+    let mut body = body.into_data_stream();
+    let mut whole = true;
+    while let Some(piece) = body.next().await {
+        let Ok(piece) = piece else {
+            whole = false;
+            break;
+        };
+        asked.bytes += piece.len() as u64;
+        if asked.body.len() < KEPT {
+            asked.body.extend_from_slice(&piece);
+        }
+    }
+    let mut shared = shared.lock().unwrap();
+    shared.asked.push(asked.clone());
+    if !whole {
+        return refuse(StatusCode::BAD_REQUEST, "unexpected EOF");
+    }
+    let versioned = asked.path.strip_prefix("/v1.41");
+    match (&head.method, versioned.unwrap_or(&asked.path)) {
+        (&Method::GET, "/_ping") => {
+            let version = shared.script.api_version.clone();
+            (
+                [("api-version", version), ("ostype", "windows".to_owned())],
+                "OK",
+            )
+                .into_response()
+        }
+        (&Method::GET, "/info") => shared.script.info.to_string().into_response(),
+        (&Method::POST, "/build") => {
+            let builds = &mut shared.script.builds;
+            let messages = if builds.len() > 1 {
+                builds.remove(0)
+            } else {
+                builds.first().cloned().unwrap_or_default()
+            };
+            stream(&messages)
+        }
+        (&Method::GET, "/images/get") => shared.script.saved.clone().into_response(),
+        (method, path) if path.starts_with("/images/") => {
+            image(&mut shared, method, &path["/images/".len()..], &asked)
+        }
+        _ => refuse(StatusCode::NOT_FOUND, "page not found"),
+    }
+}
+
+fn image(shared: &mut Shared, method: &Method, path: &str, asked: &Asked) -> Response {
+    let (name, verb) = path.rsplit_once('/').unwrap();
+    let id = shared
+        .names
+        .get(name)
+        .cloned()
+        .unwrap_or_else(|| name.to_owned());
+    match (method, verb) {
+        (&Method::GET, "json") => match shared.script.images.get(&id) {
+            Some(image) => image.to_string().into_response(),
+            None => refuse(StatusCode::NOT_FOUND, &format!("No such image: {name}")),
+        },
+        (&Method::POST, "tag") => {
+            let tagged = format!("{}:{}", asked.query["repo"], asked.query["tag"]);
+            shared.names.insert(tagged, id);
+            StatusCode::CREATED.into_response()
+        }
+        (&Method::POST, "push") => {
+            let pushed = format!("{name}:{}", asked.query["tag"]);
+            stream(&(shared.script.push)(&pushed))
+        }
+        _ => refuse(StatusCode::NOT_FOUND, "page not found"),
+    }
+}
+
+fn stream(messages: &[Value]) -> Response {
+    let lines: String = messages
+        .iter()
+        .map(|message| format!("{message}\r\n"))
+        .collect();
+    Body::from(lines).into_response()
+}
+
+fn refuse(status: StatusCode, message: &str) -> Response {
+    (status, json!({ "message": message }).to_string()).into_response()
+}
