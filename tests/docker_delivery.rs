@@ -14,9 +14,10 @@ use serde_json::{Value, json};
 use support::chain;
 use support::windows_daemon::{WindowsDaemon, built, info, server_2019, shown};
 use wincimg::demo::{DemoRegistry, add_base_images};
+use wincimg::dockerfile::Rendered;
 use wincimg::engine::delivery::{Delivered, DeliveryError, Destination, Naming};
 use wincimg::engine::docker::{
-    BuildContext, BuildOptions, Daemon, DaemonDelivery, Endpoint, Environment, Prepared,
+    BuildOptions, Daemon, DaemonDelivery, Endpoint, Environment, Prepared,
 };
 use wincimg::engine::order::{Order, PlannedImage};
 use wincimg::oci::base::Match;
@@ -132,9 +133,9 @@ fn prepared(planned: &PlannedImage) -> Prepared<'_> {
     let name = &planned.plan.base.name;
     Prepared {
         planned,
-        context: BuildContext {
+        rendered: Rendered {
             dockerfile: format!("FROM {name}\nRUN [\"hostname\"]\n"),
-            entries: Vec::new(),
+            context: Vec::new(),
         },
     }
 }

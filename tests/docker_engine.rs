@@ -14,9 +14,9 @@ use serde_json::Value;
 use support::chain;
 use support::docker_registry::{DockerRegistry, Setup, free_port};
 use support::dockerd::Dockerd;
+use wincimg::dockerfile::{ContextContent, ContextEntry, Rendered};
 use wincimg::engine::docker::{
-    BuildContext, BuildError, BuildOptions, ContextContent, ContextEntry, Daemon, DockerError,
-    Endpoint, Environment, ImageInfo,
+    BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, ImageInfo, Listing,
 };
 use wincimg::progress::Silent;
 
@@ -56,14 +56,14 @@ async fn connect(daemon: &Dockerd) -> Daemon {
     Daemon::connect(endpoint).await.unwrap()
 }
 
-fn context(dockerfile: &str, files: &[(&str, &Path)]) -> BuildContext {
+fn context(dockerfile: &str, files: &[(&str, &Path)]) -> Rendered {
     let entries = files.iter().map(|(path, source)| ContextEntry {
         path: (*path).to_owned(),
         content: ContextContent::File(source.to_path_buf().into()),
     });
-    BuildContext {
+    Rendered {
         dockerfile: dockerfile.to_owned(),
-        entries: entries.collect(),
+        context: entries.collect(),
     }
 }
 
@@ -75,8 +75,8 @@ fn options() -> BuildOptions {
     }
 }
 
-async fn build(daemon: &Daemon, context: &BuildContext) -> Result<ImageInfo, BuildError> {
-    let listing = context.list().unwrap();
+async fn build(daemon: &Daemon, context: &Rendered) -> Result<ImageInfo, BuildError> {
+    let listing = Listing::new(context).unwrap();
     daemon.build(listing, &options(), &Silent).await
 }
 
@@ -111,7 +111,7 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
         ..options()
     };
     let image = daemon
-        .build(context.list().unwrap(), &options, &Silent)
+        .build(Listing::new(&context).unwrap(), &options, &Silent)
         .await
         .unwrap();
     assert_eq!(image.os, "linux");

@@ -13,17 +13,18 @@ use bytes::Bytes;
 use serde_json::json;
 use support::chain;
 use support::windows_daemon::{Asked, WindowsDaemon, built, shown};
+use wincimg::dockerfile::{ContextContent, ContextEntry, Rendered};
 use wincimg::engine::docker::{
-    BuildContext, BuildError, BuildOptions, ContextContent, ContextEntry, Daemon, DockerError,
-    Endpoint, Environment,
+    BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, Listing,
 };
+use wincimg::layer::LinkTo;
 use wincimg::progress::Silent;
 use wincimg::windows::compat::Isolation;
 
-fn text(dockerfile: &str) -> BuildContext {
-    BuildContext {
+fn text(dockerfile: &str) -> Rendered {
+    Rendered {
         dockerfile: dockerfile.to_owned(),
-        entries: Vec::new(),
+        context: Vec::new(),
     }
 }
 
@@ -67,13 +68,17 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         path: path.to_owned(),
         content,
     };
-    let context = BuildContext {
+    let link = ContextContent::Link {
+        target: "ü.txt".to_owned(),
+        to: LinkTo::File,
+    };
+    let context = Rendered {
         dockerfile: "FROM base\n".to_owned(),
-        entries: vec![
+        context: vec![
             entry("files", ContextContent::Folder),
             file("files/ü.txt", folder.path().join("a")),
             file(&long, folder.path().join("a")),
-            entry("files/link", ContextContent::Link("ü.txt".to_owned())),
+            entry("files/link", link),
             entry("made", ContextContent::File(Bytes::from("made").into())),
         ],
     };
@@ -88,7 +93,7 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         ..BuildOptions::default()
     };
     for _ in 0..2 {
-        let listing = context.list().unwrap();
+        let listing = Listing::new(&context).unwrap();
         let image = daemon.build(listing, &options, &Silent).await.unwrap();
         assert_eq!(image.os_version, "10.0.17763.973");
     }
@@ -145,7 +150,7 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
     let refused = "The command 'powershell …' returned a non-zero code: 87";
     windows.script(|script| script.builds = vec![failing(refused, 87), failing(MISMATCH, 0)]);
     let build = async || {
-        let listing = text("FROM x").list().unwrap();
+        let listing = Listing::new(&text("FROM x")).unwrap();
         let options = BuildOptions::default();
         daemon.build(listing, &options, &Silent).await.unwrap_err()
     };
@@ -193,7 +198,7 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
             let image = shown("sha256:else", "10.0.17763.973", &[]);
             script.images.insert(SOME_ID.to_owned(), image);
         });
-        let listing = text("FROM x").list().unwrap();
+        let listing = Listing::new(&text("FROM x")).unwrap();
         let built = daemon
             .build(listing, &BuildOptions::default(), &Silent)
             .await;
@@ -234,29 +239,29 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.bin");
     File::create(&path).unwrap().set_len(8 << 20).unwrap();
-    let context = |path: &Path| BuildContext {
+    let context = |path: &Path| Rendered {
         dockerfile: "FROM x\n".to_owned(),
-        entries: vec![file("large.bin", path.to_owned())],
+        context: vec![file("large.bin", path.to_owned())],
     };
-    let listing = context(&path).list().unwrap();
+    let listing = Listing::new(&context(&path)).unwrap();
     fs::remove_file(&path).unwrap();
     let options = BuildOptions::default();
     let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
     assert!(matches!(error, BuildError::Context(_)));
     assert!(chain(&error).contains(&format!("cannot read {}", path.display())));
 
-    let error = context(&path).list().unwrap_err().to_string();
+    let error = Listing::new(&context(&path)).unwrap_err().to_string();
     assert_eq!(error, format!("cannot read {}", path.display()));
 
     let mut taken = context(&path);
-    taken.entries[0].path = "DOCKERFILE".to_owned();
-    let error = taken.list().unwrap_err().to_string();
+    taken.context[0].path = "DOCKERFILE".to_owned();
+    let error = Listing::new(&taken).unwrap_err().to_string();
     assert!(error.contains("\"DOCKERFILE\""), "{error}");
 
     // A file that the kernel says is empty and that has something in it.
     let odd = Path::new("/proc/self/stat");
     if odd.is_file() {
-        let listing = context(odd).list().unwrap();
+        let listing = Listing::new(&context(odd)).unwrap();
         let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
         assert!(chain(&error).contains("/proc/self/stat changed"), "{error}");
     }
@@ -290,11 +295,11 @@ async fn three_gigabytes_pass_through_little_memory() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("disk.vhdx");
     File::create(&path).unwrap().set_len(3 << 30).unwrap();
-    let context = BuildContext {
+    let context = Rendered {
         dockerfile: "FROM x\n".to_owned(),
-        entries: vec![file("disk.vhdx", path)],
+        context: vec![file("disk.vhdx", path)],
     };
-    let listing = context.list().unwrap();
+    let listing = Listing::new(&context).unwrap();
     assert!(listing.bytes() > 3 << 30);
     let options = BuildOptions::default();
     daemon.build(listing, &options, &Silent).await.unwrap();

@@ -1,5 +1,7 @@
 //! `wincimg doctor`: whether what the other commands need is there, and what to do where it is not.
 
+mod daemon;
+
 use std::io::{self, Write};
 use std::sync::Arc;
 
@@ -8,6 +10,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 
 use super::Answer;
+use super::docker_args::DockerArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
@@ -16,10 +19,11 @@ use crate::oci::mirror::MirrorTarget;
 use crate::oci::registry::{Connection, Login, Ping, Registry, RegistryError};
 use crate::progress::Silent;
 
-/// Check what the other commands need: registries, their certificates, credentials, base images
+/// Check what the other commands need: registries, credentials, base images, the Docker daemon
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \
+    wincimg doctor --docker-host tcp://build01:2376 --registry repo.mylan.k8s:8888\n  \
     wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com \\\n      \
     --insecure-registry repo.mylan.k8s:9999\n\n\
     Exit code 0: all is well. 1: there is a problem, and its line says what to do.")]
@@ -38,6 +42,8 @@ pub(super) struct Doctor {
     base: BaseRegistryArgs,
     #[command(flatten)]
     connection: RegistryArgs,
+    #[command(flatten)]
+    docker: DockerArgs,
 }
 
 /// What one check came to.
@@ -99,14 +105,18 @@ impl Doctor {
 
     async fn check_all(&self, registry: &Registry) -> Vec<Check> {
         let base = &self.base.base_registry;
-        let checks = self.hosts().into_iter().map(|host| async move {
-            let mut checks = check_host(registry, &host).await;
-            if host == base.host() && checks.iter().all(|check| check.ok) {
+        let hosts = self.hosts().into_iter().map(|host| async move {
+            let (mut checks, connection) = check_host(registry, &host).await;
+            if host == base.host() && connection.is_some() {
                 checks.extend(check_base(registry, base).await);
             }
-            checks
+            (checks, connection.map(|connection| (host, connection)))
         });
-        join_all(checks).await.into_iter().flatten().collect()
+        let (checks, reached): (Vec<_>, Vec<_>) = join_all(hosts).await.into_iter().unzip();
+        let mut checks: Vec<Check> = checks.into_iter().flatten().collect();
+        let reached: Vec<_> = reached.into_iter().flatten().collect();
+        checks.extend(daemon::check(&self.docker, &reached).await);
+        checks
     }
 
     /// Every host that a flag names, each once: those to push to, the one that base images come
@@ -133,15 +143,21 @@ impl Doctor {
     }
 }
 
-async fn check_host(registry: &Registry, host: &str) -> Vec<Check> {
+/// What is to be said of a host, and how it is reached where all is well.
+async fn check_host(registry: &Registry, host: &str) -> (Vec<Check>, Option<Connection>) {
     match registry.ping(host).await {
-        Ok(ping) => vec![
-            Check::ok("registry", host, reached(ping.connection)),
-            Check::ok("credentials", host, login(&ping)),
-        ],
+        Ok(ping) => {
+            let checks = vec![
+                Check::ok("registry", host, reached(ping.connection)),
+                Check::ok("credentials", host, login(&ping)),
+            ];
+            (checks, Some(ping.connection))
+        }
         // It answered, so the rest of it is well.
-        Err(error) if is_about_credentials(&error) => vec![failed("credentials", host, &error)],
-        Err(error) => vec![failed("registry", host, &error)],
+        Err(error) if is_about_credentials(&error) => {
+            (vec![failed("credentials", host, &error)], None)
+        }
+        Err(error) => (vec![failed("registry", host, &error)], None),
     }
 }
 

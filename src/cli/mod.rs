@@ -7,6 +7,7 @@ mod check_compat;
 mod completions;
 mod config;
 mod demo;
+mod docker_args;
 mod doctor;
 mod failure;
 mod hosts;

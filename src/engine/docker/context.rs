@@ -1,4 +1,5 @@
-//! What a daemon builds from: a Dockerfile and the files that it copies.
+//! What a daemon builds from: a Dockerfile and the files that it copies, measured before any of it
+//! is sent.
 
 use std::fs::{self, Metadata};
 use std::io;
@@ -6,39 +7,11 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
 use crate::layer::Source;
 
 /// The name of the Dockerfile in its context.
 pub const DOCKERFILE: &str = "Dockerfile";
-
-/// A Dockerfile and the files that it copies.
-#[derive(Debug, Clone)]
-pub struct BuildContext {
-    /// The Dockerfile's text.
-    pub dockerfile: String,
-    /// What it may copy; folders come before what is in them.
-    pub entries: Vec<ContextEntry>,
-}
-
-/// One file or folder of a build context.
-#[derive(Debug, Clone)]
-pub struct ContextEntry {
-    /// Where it is in the context.
-    pub path: String,
-    /// What it is.
-    pub content: ContextContent,
-}
-
-/// What an entry of a build context is.
-#[derive(Debug, Clone)]
-pub enum ContextContent {
-    /// A folder.
-    Folder,
-    /// A file, and where its bytes are.
-    File(Source),
-    /// A symbolic link to something in the context, with a relative target.
-    Link(String),
-}
 
 /// Why a context cannot be sent.
 #[derive(Debug, thiserror::Error)]
@@ -72,36 +45,32 @@ pub struct Listing {
     pub(super) bytes: u64,
 }
 
-impl BuildContext {
-    /// Measures the context; nothing is read yet but how large the files are.
-    pub fn list(&self) -> Result<Listing, ContextError> {
-        let taken = self
-            .entries
-            .iter()
-            .find(|entry| entry.path.eq_ignore_ascii_case(DOCKERFILE));
-        if let Some(entry) = taken {
+impl Listing {
+    /// Measures a context; nothing is read yet but how large the files are.
+    pub fn new(rendered: &Rendered) -> Result<Self, ContextError> {
+        let context = &rendered.context;
+        let is_taken = |entry: &&ContextEntry| entry.path.eq_ignore_ascii_case(DOCKERFILE);
+        if let Some(entry) = context.iter().find(is_taken) {
             return Err(ContextError::Taken(entry.path.clone()));
         }
-        let text = Bytes::from(self.dockerfile.clone());
+        let text = Bytes::from(rendered.dockerfile.clone());
         let dockerfile = ContextEntry {
             path: DOCKERFILE.to_owned(),
             content: ContextContent::File(text.into()),
         };
         let mut entries = vec![dockerfile];
-        entries.extend(self.entries.iter().cloned());
+        entries.extend(context.iter().cloned());
         let mut bytes = 0;
         for entry in &entries {
             bytes += match &entry.content {
                 ContextContent::File(Source::Path(path)) => size(path)?,
                 ContextContent::File(Source::Bytes(bytes)) => bytes.len() as u64,
-                ContextContent::Folder | ContextContent::Link(_) => 0,
+                ContextContent::Folder | ContextContent::Link { .. } => 0,
             };
         }
-        Ok(Listing { entries, bytes })
+        Ok(Self { entries, bytes })
     }
-}
 
-impl Listing {
     /// The bytes of all files.
     pub fn bytes(&self) -> u64 {
         self.bytes

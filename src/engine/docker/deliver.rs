@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::api::{ImageInfo, Info};
 use super::build::{BuildError, BuildOptions};
-use super::context::{BuildContext, ContextError};
+use super::context::{ContextError, Listing};
 use super::daemon::Daemon;
 use super::error::DockerError;
 use super::outgoing::Moved;
 use super::preflight::{Obstacle, Preflight};
+use crate::dockerfile::Rendered;
 use crate::engine::delivery::{
     Delivered, DeliveredImage, DeliveredLayer, DeliveryError, Destination, Naming, base_of,
     check_tags, deliver_index, layers_of,
@@ -103,7 +104,7 @@ pub struct Prepared<'a> {
     /// The image.
     pub planned: &'a PlannedImage,
     /// Its Dockerfile and what that copies.
-    pub context: BuildContext,
+    pub rendered: Rendered,
 }
 
 /// Builds images in a daemon and brings them to their destinations.
@@ -219,10 +220,7 @@ impl DaemonDelivery<'_> {
         name: String,
         tag: String,
     ) -> Result<Built<'a>, DaemonError> {
-        let context = image.context.clone();
-        let listing = tokio::task::spawn_blocking(move || context.list())
-            .await
-            .map_err(|error| DaemonError::Save(io::Error::other(error)))??;
+        let listing = Listing::new(&image.rendered)?;
         let base = &image.planned.base;
         let needed = self.bytes_needed(image.planned, listing.bytes()).await?;
         Preflight::new(self.daemon, self.info).disk(needed)?;

@@ -24,7 +24,7 @@ mod upload;
 
 pub use api::{ImageInfo, Info, KnownRegistry, RegistryConfig, RootFs};
 pub use build::{BuildError, BuildOptions, StepOutput};
-pub use context::{BuildContext, ContextContent, ContextEntry, ContextError, DOCKERFILE, Listing};
+pub use context::{ContextError, DOCKERFILE, Listing};
 pub use daemon::Daemon;
 pub use deliver::{DaemonDelivery, DaemonError, Prepared};
 pub use endpoint::{Address, Endpoint, EndpointError, Environment, Origin};

@@ -13,8 +13,9 @@ use hyper::body::Frame;
 use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
 
-use super::context::{ContextContent, ContextEntry, ContextError, Listing, is_executable};
+use super::context::{ContextError, Listing, is_executable};
 use super::transport::Body;
+use crate::dockerfile::{ContextContent, ContextEntry};
 use crate::layer::Source;
 use crate::progress::Task;
 
@@ -96,7 +97,7 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
             header.set_mode(0o755);
             tar.append_data(&mut header, format!("{}/", entry.path), io::empty())
         }
-        ContextContent::Link(target) => {
+        ContextContent::Link { target, .. } => {
             header.set_entry_type(EntryType::Symlink);
             header.set_mode(0o777);
             tar.append_link(&mut header, &entry.path, target)

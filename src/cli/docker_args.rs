@@ -1,0 +1,35 @@
+//! Which Docker daemon a command means.
+
+use clap::Args;
+
+use super::failure::Failure;
+use crate::engine::docker::{Endpoint, EndpointError, Environment};
+
+/// The daemon of the docker engine.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Docker options")]
+pub(super) struct DockerArgs {
+    /// The Docker daemon [default: as docker finds it: `DOCKER_HOST`, the context, the platform's]
+    #[arg(long, value_name = "URL")]
+    docker_host: Option<String>,
+}
+
+impl DockerArgs {
+    /// Finds the daemon as Docker's own command line would.
+    pub(super) fn endpoint(&self) -> Result<Endpoint, EndpointError> {
+        Endpoint::find(self.docker_host.as_deref(), &Environment::of_process())
+    }
+}
+
+/// No daemon could be told.
+pub(super) fn endpoint_failure(error: EndpointError) -> Failure {
+    let hint = error.hint();
+    let failure = match error {
+        EndpointError::File { .. } => Failure::from(error),
+        EndpointError::Address { .. } | EndpointError::NoContext { .. } => Failure::usage(error),
+    };
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}

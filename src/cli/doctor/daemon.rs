@@ -1,0 +1,109 @@
+//! Whether the docker engine has a daemon to build with. A daemon that nobody asked for may be
+//! missing or make other containers: the direct engine needs none.
+
+use std::error::Error;
+
+use super::Check;
+use crate::cli::docker_args::DockerArgs;
+use crate::engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
+use crate::oci::registry::Connection;
+
+const KIND: &str = "docker daemon";
+const WITHOUT: &str = "builds without commands need none, with --engine direct";
+
+/// What is to be said of the daemon, and whether it trusts the registries that were reached.
+pub(super) async fn check(arguments: &DockerArgs, reached: &[(String, Connection)]) -> Vec<Check> {
+    let endpoint = match arguments.endpoint() {
+        Ok(endpoint) => endpoint,
+        Err(error) => {
+            let mend = error
+                .hint()
+                .unwrap_or_else(|| "mend or remove the file".to_owned());
+            return vec![Check::problem(KIND, "unknown", error.to_string(), mend)];
+        }
+    };
+    let subject = endpoint.address.to_string();
+    match ask(endpoint.clone()).await {
+        Ok((daemon, info)) => check_answer(&daemon, &info, &subject, reached).await,
+        Err(_) if !endpoint.is_chosen() => {
+            let finding = format!("there is none; {WITHOUT}");
+            vec![Check::ok(KIND, &subject, finding)]
+        }
+        Err(error) => {
+            let mend = error.hint();
+            let mend = mend.unwrap_or_else(|| format!("check that {subject} is Docker's"));
+            vec![Check::problem(KIND, &subject, with_causes(&error), mend)]
+        }
+    }
+}
+
+async fn ask(endpoint: Endpoint) -> Result<(Daemon, Info), DockerError> {
+    let daemon = Daemon::connect(endpoint).await?;
+    let info = daemon.info().await?;
+    Ok((daemon, info))
+}
+
+async fn check_answer(
+    daemon: &Daemon,
+    info: &Info,
+    subject: &str,
+    reached: &[(String, Connection)],
+) -> Vec<Check> {
+    let preflight = Preflight::new(daemon, info);
+    if let Err(obstacle) = preflight.windows() {
+        return vec![if daemon.endpoint().is_chosen() {
+            Check::problem(KIND, subject, obstacle.to_string(), obstacle.hint())
+        } else {
+            let finding = format!("makes {} containers; {WITHOUT}", info.os_type);
+            Check::ok(KIND, subject, finding)
+        }];
+    }
+    let mut checks = vec![version(daemon, info, subject)];
+    for (host, connection) in reached {
+        if *connection != Connection::PlainHttp {
+            continue;
+        }
+        checks.push(match preflight.registry(host, *connection).await {
+            Ok(()) => Check::ok("docker trust", host, "the daemon takes it over plain HTTP"),
+            Err(obstacle) => {
+                Check::problem("docker trust", host, obstacle.to_string(), obstacle.hint())
+            }
+        });
+    }
+    checks
+}
+
+fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
+    let finding = |host: &str| {
+        format!(
+            "Docker {} (API {}) on {host}, {} isolation",
+            info.server_version,
+            daemon.api_version(),
+            info.default_isolation().name()
+        )
+    };
+    match info.host_build() {
+        Some(host) if host.version.revision.is_some() => {
+            Check::ok(KIND, subject, finding(&format!("Windows {}", host.version)))
+        }
+        _ => Check::problem(
+            KIND,
+            subject,
+            finding(&format!(
+                "{:?}, which does not tell its revision",
+                info.operating_system
+            )),
+            "install a newer Docker there, so that bases can be held against the host's version",
+        ),
+    }
+}
+
+fn with_causes(error: &DockerError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
