@@ -74,7 +74,7 @@ fn nodes_come_from_kubectls_output_on_stdin() {
         .write_stdin(NODES)
         .assert()
         .code(1)
-        .stderr(contains("1 of 3 nodes do not run Windows"))
+        .stderr(contains("nodes without Windows are left out: 1 of 3"))
         .stdout(
             contains("win-a (17763.973)")
                 .and(contains("win-b (17763.1158)"))

@@ -51,7 +51,7 @@ impl HostArgs {
             let list = read(path)?;
             if list.others > 0 {
                 session.note(format_args!(
-                    "{} of {} nodes do not run Windows and are left out",
+                    "nodes without Windows are left out: {} of {}",
                     list.others,
                     list.others + list.windows.len()
                 ));

@@ -1,6 +1,6 @@
 //! Where results go: stdout, or a file that appears under its name only when it is whole.
 
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
@@ -31,6 +31,8 @@ pub(super) fn write_result(
     file: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
+    // Where that is a file, it belongs to the shell, and others may write to it as well.
+    let file = file.filter(|path| *path != Path::new("/dev/stdout"));
     match file {
         Some(path) => write_file(path, write)
             .with_context(|| format!("cannot write {}", path.display()))
@@ -48,15 +50,11 @@ pub(super) fn write_result(
 }
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-    // A pipe or a device, such as /dev/stdout, is written to: another file in its place would
-    // take it away from everybody.
-    if fs::metadata(path).is_ok_and(|known| !known.is_file() && !known.is_dir()) {
-        let mut out = BufWriter::new(OpenOptions::new().write(true).open(path)?);
-        write(&mut out)?;
-        return out.flush();
+    // A link stays one, and what it leads to is written.
+    let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.metadata().is_ok_and(|found| !found.is_file()) {
+        return write_in_place(path, write);
     }
-    // A symbolic link stays one.
-    let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let folder = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -64,16 +62,89 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-    let mut temporary = builder.tempfile_in(folder)?;
+    let mut temporary = builder
+        .tempfile_in(folder)
+        .map_err(|error| no_file_in(folder, &error))?;
     let mut out = BufWriter::with_capacity(1 << 16, temporary.as_file_mut());
     write(&mut out)?;
     out.flush()?;
     drop(out);
-    temporary.persist(&path).map_err(|error| error.error)?;
+    temporary.persist(path).map_err(|error| error.error)?;
     Ok(())
+}
+
+/// Devices and pipes, such as `/dev/null`, are written to; a file under their name would end them.
+fn write_in_place(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// Why no file can be made in a folder, without the name of a temporary file, which tells nothing.
+fn no_file_in(folder: &Path, error: &io::Error) -> io::Error {
+    match error.kind() {
+        io::ErrorKind::NotFound => {
+            let problem = format!("there is no folder {}", folder.display());
+            io::Error::new(io::ErrorKind::NotFound, problem)
+        }
+        kind => io::Error::new(kind, kind.to_string()),
+    }
 }
 
 /// How wide the reader's terminal is; files and pipes get a width that most terminals have.
 pub(super) fn terminal_width() -> usize {
     terminal_size::terminal_size_of(io::stdout()).map_or(100, |(width, _)| usize::from(width.0))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn one(out: &mut dyn Write) -> io::Result<()> {
+        out.write_all(b"one")
+    }
+
+    #[test]
+    fn a_failed_result_leaves_what_was_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("result");
+        std::fs::write(&path, "before").unwrap();
+        let outcome = write_file(&path, |_| Err(io::Error::other("no")));
+        assert!(outcome.is_err());
+        assert_eq!(std::fs::read(&path).unwrap(), b"before");
+        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_named_without_a_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("no");
+        let error = write_file(&missing.join("result"), one).unwrap_err();
+        let expected = format!("there is no folder {}", missing.display());
+        assert_eq!(error.to_string(), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_stays_a_link_and_a_device_a_device() {
+        use std::os::unix::fs::{FileTypeExt, symlink};
+
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        std::fs::write(path("result"), "before").unwrap();
+        symlink(path("result"), path("link")).unwrap();
+        write_file(&path("link"), one).unwrap();
+        assert!(path("link").is_symlink());
+        assert_eq!(std::fs::read(path("result")).unwrap(), b"one");
+
+        symlink("/dev/null", path("null")).unwrap();
+        write_file(&path("null"), one).unwrap();
+        let device = path("null").metadata().unwrap().file_type();
+        assert!(device.is_char_device(), "{device:?}");
+    }
 }
