@@ -71,6 +71,7 @@ impl Site {
             .args(arguments)
             .args(["--insecure-registry", &self.host()])
             .env_remove("SOURCE_DATE_EPOCH")
+            .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
             .env("DOCKER_CONFIG", self.folder.path());
         command
     }
@@ -384,7 +385,7 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
             2,
             "recipe.toml:3:8: invalid type: string \"dir\", expected a table",
         ),
-        ("windows", 2, "step 1 of 1 is `cmd /c dir`"),
+        ("windows", 3, "step 1 of 1 is `cmd /c dir`"),
         ("wants", 2, "add --set who=VALUE"),
         ("wrong", 2, "wrong/recipe.toml:3:1: unknown field `entry`"),
     ] {

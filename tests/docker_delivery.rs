@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
@@ -12,31 +11,23 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use support::chain;
-use support::windows_daemon::{WindowsDaemon, built, info, server_2019, shown};
+use support::windows_builds::{as_shown, build, build_all, id, plan};
+use support::windows_daemon::{WindowsDaemon, info, server_2019};
 use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::dockerfile::Rendered;
 use wincimg::engine::delivery::{Delivered, DeliveryError, Destination, Naming};
 use wincimg::engine::docker::{
     BuildOptions, Daemon, DaemonDelivery, Endpoint, Environment, Prepared,
 };
-use wincimg::engine::order::{Order, PlannedImage};
-use wincimg::oci::base::Match;
-use wincimg::oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
+use wincimg::engine::order::PlannedImage;
+use wincimg::oci::document::{Image, sha256};
 use wincimg::oci::registry::Registry;
 use wincimg::progress::Silent;
-use wincimg::recipe::{Recipe, Settings};
-use wincimg::windows::compat::{Edition, HostBuild, Isolation};
+use wincimg::windows::compat::Isolation;
 use wincimg::windows::version::WindowsVersion;
 
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const LATER: WindowsVersion = WindowsVersion::new(17763, 1158);
-
-const RECIPE: &str = r#"
-name = "app"
-base = "nanoserver"
-[[run]]
-command = ["hostname"]
-"#;
 
 /// A registry with bases, a daemon, and plans for hosts.
 struct Site {
@@ -57,24 +48,15 @@ impl Site {
         let site = Self {
             stored,
             registry,
-            windows: WindowsDaemon::start().await,
+            windows: WindowsDaemon::start(),
             images,
         };
         site.build_all();
         site
     }
 
-    /// Lets the daemon have the images that the plans ask for, and push them as Docker does.
     fn build_all(&self) {
-        let made: Vec<Image> = self.images.iter().map(build).collect();
-        self.windows.script(|script| {
-            script.builds = made.iter().map(|image| built(&id(image))).collect();
-            for image in &made {
-                script.images.insert(id(image), as_shown(image));
-            }
-            let stored = Arc::clone(&self.stored);
-            script.push = Box::new(move |name| push(&stored, &made, name));
-        });
+        build_all(&self.windows, &self.stored, &self.images);
     }
 
     async fn deliver(
@@ -90,6 +72,7 @@ impl Site {
             info: &info,
             registry: &self.registry,
             options,
+            named_after: None,
             progress: Arc::new(Silent),
         };
         let prepared: Vec<Prepared<'_>> = self.images.iter().map(prepared).collect();
@@ -105,30 +88,6 @@ impl Site {
     }
 }
 
-async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec<PlannedImage> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("recipe.toml");
-    fs::write(&path, RECIPE).unwrap();
-    let hosts: Vec<HostBuild> = hosts
-        .iter()
-        .map(|version| HostBuild {
-            version: *version,
-            edition: Edition::Server,
-        })
-        .collect();
-    let order = Order {
-        recipe: &Recipe::load(&path).unwrap(),
-        settings: Settings {
-            values: &BTreeMap::new(),
-            context: folder.path(),
-        },
-        hosts: &hosts,
-        base_registry: &bases.parse().unwrap(),
-        wanted: Match::Exact,
-    };
-    order.plan(registry).await.unwrap()
-}
-
 fn prepared(planned: &PlannedImage) -> Prepared<'_> {
     let name = &planned.plan.base.name;
     Prepared {
@@ -138,80 +97,6 @@ fn prepared(planned: &PlannedImage) -> Prepared<'_> {
             context: Vec::new(),
         },
     }
-}
-
-/// The image that a daemon would build: the base and one more layer.
-fn build(planned: &PlannedImage) -> Image {
-    let bytes = layer_bytes(planned.base.os_version);
-    let digest = sha256(&bytes);
-    let blob = Descriptor::new(
-        Flavour::Docker.layer_gzip(),
-        digest.clone(),
-        bytes.len() as u64,
-    );
-    let layer = Layer {
-        blob,
-        diff_id: digest,
-        history: History::default(),
-    };
-    planned.base.image.append_layer(layer).unwrap()
-}
-
-fn layer_bytes(version: WindowsVersion) -> Bytes {
-    Bytes::from(format!("a layer of {version}"))
-}
-
-fn id(image: &Image) -> String {
-    image.config().digest().to_string()
-}
-
-fn as_shown(image: &Image) -> Value {
-    let config = image.config();
-    let layers: Vec<String> = config
-        .rootfs
-        .diff_ids
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    shown(&id(image), config.os_version.as_deref().unwrap(), &layers)
-}
-
-/// Puts the image that a name is for into the registry, and says what Docker says.
-fn push(stored: &DemoRegistry, made: &[Image], name: &str) -> Vec<Value> {
-    let (path, tag) = name.rsplit_once(':').unwrap();
-    let (_, repository) = path.split_once('/').unwrap();
-    let image = made
-        .iter()
-        .find(|image| tag.ends_with(image.config().os_version.as_deref().unwrap()))
-        .unwrap_or(&made[0]);
-    let version = image
-        .config()
-        .os_version
-        .as_deref()
-        .unwrap()
-        .parse()
-        .unwrap();
-    let digest = stored.with(|stored| {
-        stored.add_blob(repository, image.config().bytes().clone());
-        stored.add_blob(repository, layer_bytes(version));
-        let manifest = image.manifest();
-        stored.add_manifest(
-            repository,
-            tag,
-            manifest.media_type(),
-            manifest.bytes().clone(),
-        )
-    });
-    let size = image.manifest().size();
-    vec![
-        json!({"status": format!("The push refers to repository [{path}]")}),
-        json!({"status": "Preparing", "progressDetail": {}, "id": "5f70bf18a086"}),
-        json!({"status": "Skipped foreign layer", "progressDetail": {}, "id": "e4b31be9e9cb"}),
-        json!({"status": "Pushing", "progressDetail": {"current": 512, "total": 1024}, "id": "5f70bf18a086"}),
-        json!({"status": "Pushed", "progressDetail": {}, "id": "5f70bf18a086"}),
-        json!({"status": format!("{tag}: digest: {digest} size: {size}")}),
-        json!({"progressDetail": {}, "aux": {"Tag": tag, "Digest": digest, "Size": size}}),
-    ]
 }
 
 #[tokio::test]
@@ -251,9 +136,11 @@ async fn a_pushed_image_is_reported_as_the_registry_has_it() {
 #[tokio::test]
 async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
     let site = Site::new(&[OLD, LATER]).await;
-    let mut options = BuildOptions::default();
-    // Of two revisions around February 2020 one host runs the other only like this.
-    options.isolation = Some(Isolation::HyperV);
+    let options = BuildOptions {
+        // Of two revisions around February 2020 one host runs the other only like this.
+        isolation: Some(Isolation::HyperV),
+        ..BuildOptions::default()
+    };
     let delivered = site.deliver(options, &site.to_registry()).await.unwrap();
     let tags: Vec<&str> = delivered
         .images

@@ -53,7 +53,7 @@ const SOME_ID: &str = "sha256:1f2e3d4c5b6a79880f1e2d3c4b5a69788f7e6d5c4b3a29181f
 
 #[tokio::test]
 async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes_each_time() {
-    let windows = WindowsDaemon::start().await;
+    let windows = WindowsDaemon::start();
     windows.script(|script| {
         script.builds = vec![built(SOME_ID)];
         script
@@ -89,7 +89,7 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         no_cache: true,
         isolation: Some(Isolation::HyperV),
         memory: Some(4 << 30),
-        timestamp: 1_578_960_000,
+        timestamp: Some(1_578_960_000),
         ..BuildOptions::default()
     };
     for _ in 0..2 {
@@ -133,7 +133,7 @@ const MISMATCH: &str = "container 1b2c encountered an error during hcsshim::Syst
 
 #[tokio::test]
 async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
-    let windows = WindowsDaemon::start().await;
+    let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
     let failing = |message: &str, code: i64| {
         vec![
@@ -173,7 +173,7 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
 
 #[tokio::test]
 async fn an_answer_that_is_none_of_dockers_is_no_build() {
-    let windows = WindowsDaemon::start().await;
+    let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
     let other = "sha256:00";
     for (messages, expected) in [
@@ -212,7 +212,7 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
 
 #[tokio::test]
 async fn a_daemon_of_before_or_of_something_else_is_refused() {
-    let windows = WindowsDaemon::start().await;
+    let windows = WindowsDaemon::start();
     for (version, expected) in [
         (
             "1.24",
@@ -233,7 +233,7 @@ async fn a_daemon_of_before_or_of_something_else_is_refused() {
 
 #[tokio::test]
 async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() {
-    let windows = WindowsDaemon::start().await;
+    let windows = WindowsDaemon::start();
     windows.script(|script| script.builds = vec![built(SOME_ID)]);
     let daemon = connect(&windows).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
@@ -266,15 +266,10 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
         assert!(chain(&error).contains("/proc/self/stat changed"), "{error}");
     }
     // The daemon never took half a context for a whole one.
-    assert!(
-        windows
-            .asked("/build")
-            .iter()
-            .all(|asked| names_are_cut(asked))
-    );
+    assert!(windows.asked("/build").iter().all(is_cut));
 }
 
-fn names_are_cut(asked: &Asked) -> bool {
+fn is_cut(asked: &Asked) -> bool {
     !asked.body.ends_with(&[0; 1024])
 }
 
@@ -284,7 +279,7 @@ async fn three_gigabytes_pass_through_little_memory() {
     if support::child_argument().is_none() {
         return support::in_child(TEST, "child", &[]);
     }
-    let windows = WindowsDaemon::start().await;
+    let windows = WindowsDaemon::start();
     windows.script(|script| {
         script.builds = vec![built(SOME_ID)];
         script

@@ -17,6 +17,9 @@ const NO_CREDENTIALS: &str = concat!(
 fn doctor(arguments: &[&str]) -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.current_dir(std::env::temp_dir()).arg("doctor");
+    command
+        .env_remove("DOCKER_HOST")
+        .env_remove("DOCKER_CONTEXT");
     command.args(["--timeout", "5s"]).args(arguments);
     command
 }

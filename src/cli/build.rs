@@ -1,5 +1,8 @@
 //! `wincimg build`: images from a recipe, for the hosts that are to run them.
 
+mod daemon;
+
+use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +12,7 @@ use clap::{Args, ValueEnum};
 use jiff::Timestamp;
 use serde_json::json;
 
+use self::daemon::DaemonArgs;
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
@@ -19,25 +23,33 @@ use super::session::Session;
 use crate::engine::delivery::{
     Delivered, DeliveredImage, Delivery, DeliveryError, Destination, Naming,
 };
-use crate::engine::direct::{AssembleOptions, DirectError};
+use crate::engine::direct::{AssembleOptions, DirectError, check};
 use crate::engine::order::PlannedImage;
 use crate::layer::{Compression, LayerError};
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
+use crate::oci::registry::Registry;
 use crate::oci::store::Location;
+use crate::progress::Progress;
 
 /// Build an image from a recipe, on the base that fits each host
 ///
 /// The direct engine writes layers and registry changes itself and needs neither Windows nor Docker.
+/// Recipes with commands, which need Windows, go to a Docker daemon there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
-    wincimg build pause --host-build 17763.973 --output oci:./pause\n\n\
-    Without --push and --output the image goes to oci:./NAME-TAG.")]
+    wincimg build pause --host-build 17763.973 --output oci:./pause\n  \
+    wincimg build ./legacy --host-build 17763.973 --docker-host tcp://build01:2376 \\\n      \
+    --registry repo.mylan.k8s:8888 --push\n\n\
+    Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.")]
 pub(super) struct Build {
     #[command(flatten)]
     recipe: RecipeArgs,
+    /// Who builds: direct, unless the recipe needs Windows
+    #[arg(long, value_enum, default_value = "auto")]
+    engine: EngineArg,
     /// Where to push the image to
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
     registry: Option<RegistryPrefix>,
@@ -62,6 +74,74 @@ pub(super) struct Build {
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    daemon: DaemonArgs,
+}
+
+/// What both engines work with, besides the images.
+struct Job<'a> {
+    registry: &'a Registry,
+    progress: Arc<dyn Progress>,
+    created: Option<Timestamp>,
+    naming: &'a Naming,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum EngineArg {
+    Auto,
+    Docker,
+    Direct,
+}
+
+/// The engine of a run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Engine {
+    Docker,
+    Direct,
+}
+
+impl Engine {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+            Self::Direct => "direct",
+        }
+    }
+}
+
+/// Why it is that engine.
+enum Reason {
+    /// The user named it.
+    AskedFor,
+    /// Nothing in the plan needs another.
+    NothingNeedsWindows,
+    /// This does.
+    NeedsWindows(DirectError),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AskedFor => f.write_str("asked for"),
+            Self::NothingNeedsWindows => f.write_str("nothing in the plan needs Windows"),
+            Self::NeedsWindows(obstacle) => obstacle.fmt(f),
+        }
+    }
+}
+
+impl EngineArg {
+    /// The engine that makes all of the images, and why it is that one.
+    fn choose(self, images: &[PlannedImage]) -> (Engine, Reason) {
+        let obstacle = || images.iter().find_map(|image| check(&image.plan).err());
+        match self {
+            Self::Docker => (Engine::Docker, Reason::AskedFor),
+            Self::Direct => (Engine::Direct, Reason::AskedFor),
+            Self::Auto => match obstacle() {
+                None => (Engine::Direct, Reason::NothingNeedsWindows),
+                Some(obstacle) => (Engine::Docker, Reason::NeedsWindows(obstacle)),
+            },
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -96,45 +176,32 @@ impl Build {
         let created = source_date_epoch()?;
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
+        let naming = Naming {
+            name: self
+                .name
+                .clone()
+                .unwrap_or_else(|| order.recipe.name().to_owned()),
+            tag: self.tag.clone(),
+        };
+        let job = Job {
+            registry: &registry,
+            progress,
+            created,
+            naming: &naming,
+        };
         registry_args::run(async {
-            // Dropped with this work, so that the end of the program does not wait for its threads.
-            let cancelled = CancelOnDrop::default();
             let images = order.plan(&registry, session).await?;
             if self.dry_run {
                 return self.print_plans(&images);
             }
-            let delivery = Delivery {
-                registry: &registry,
-                options: AssembleOptions {
-                    compression: self.compression.into(),
-                    created,
-                    cancelled: Arc::clone(&cancelled.0),
-                    ..AssembleOptions::default()
-                },
-                progress: Arc::clone(&progress),
-            };
-            let naming = Naming {
-                name: self
-                    .name
-                    .clone()
-                    .unwrap_or_else(|| order.recipe.name().to_owned()),
-                tag: self.tag.clone(),
-            };
-            let mut delivered = None;
-            for destination in self.destinations(&images, &naming) {
-                let done = delivery
-                    .deliver(&images, &destination, &naming)
-                    .await
-                    .map_err(delivery_failure)?;
-                // The registry comes first, and its references are what a pipeline goes on with.
-                delivered.get_or_insert(done);
-            }
             if self.registry.is_some() && !self.push {
                 session.note("nothing is pushed without --push");
             }
-            match delivered {
-                Some(delivered) => self.print(&delivered),
-                None => Ok(Answer::Yes),
+            let (engine, reason) = self.engine.choose(&images);
+            tracing::info!("engine {}: {reason}", engine.name());
+            match engine {
+                Engine::Direct => self.build_directly(&images, job).await,
+                Engine::Docker => self.build_in_daemon(&images, &reason, job).await,
             }
         })
     }
@@ -163,7 +230,64 @@ impl Build {
         }
     }
 
-    fn destinations(&self, images: &[PlannedImage], naming: &Naming) -> Vec<Destination> {
+    async fn build_directly(
+        &self,
+        images: &[PlannedImage],
+        job: Job<'_>,
+    ) -> Result<Answer, Failure> {
+        // Dropped with this work, so that the end of the program does not wait for its threads.
+        let cancelled = CancelOnDrop::default();
+        let delivery = Delivery {
+            registry: job.registry,
+            options: AssembleOptions {
+                compression: self.compression.into(),
+                created: job.created,
+                cancelled: Arc::clone(&cancelled.0),
+                ..AssembleOptions::default()
+            },
+            progress: job.progress,
+        };
+        let mut destinations = self.destinations();
+        if destinations.is_empty() {
+            destinations.push(default_layout(images, job.naming));
+        }
+        let mut delivered = None;
+        for destination in destinations {
+            let done = delivery
+                .deliver(images, &destination, job.naming)
+                .await
+                .map_err(delivery_failure)?;
+            // The registry comes first, and its references are what a pipeline goes on with.
+            delivered.get_or_insert(done);
+        }
+        match delivered {
+            Some(delivered) => self.print(&delivered, "written"),
+            None => Ok(Answer::Yes),
+        }
+    }
+
+    async fn build_in_daemon(
+        &self,
+        images: &[PlannedImage],
+        reason: &Reason,
+        job: Job<'_>,
+    ) -> Result<Answer, Failure> {
+        let destinations = self.destinations();
+        let named_after = self.registry.as_ref().map(ToString::to_string);
+        let delivered = self
+            .daemon
+            .deliver(images, &destinations, named_after, reason, job)
+            .await?;
+        let kept = if destinations.is_empty() {
+            "left in the Docker daemon"
+        } else {
+            "written"
+        };
+        self.print(&delivered, kept)
+    }
+
+    /// Where the images were asked to go; nowhere where nothing was said.
+    fn destinations(&self) -> Vec<Destination> {
         let mut destinations = Vec::new();
         if self.push
             && let Some(registry) = &self.registry
@@ -178,14 +302,6 @@ impl Build {
                 destinations.push(Destination::Archive(file.clone()));
             }
             Some(Location::Registry(_)) | None => {}
-        }
-        if destinations.is_empty() {
-            let tag = match images {
-                [image] => naming.tag_of(image, false),
-                _ => naming.index_tag().to_owned(),
-            };
-            let name = naming.name.replace('/', "-");
-            destinations.push(Destination::Layout(format!("./{name}-{tag}").into()));
         }
         destinations
     }
@@ -209,11 +325,12 @@ impl Build {
         Ok(Answer::Yes)
     }
 
-    fn print(&self, delivered: &Delivered) -> Result<Answer, Failure> {
+    /// Prints what was delivered; `kept` is the word for images that were not pushed.
+    fn print(&self, delivered: &Delivered, kept: &str) -> Result<Answer, Failure> {
         write_result(None, |out| match self.format {
             Format::Text => {
                 for image in &delivered.images {
-                    write_image(image, out)?;
+                    write_image(image, kept, out)?;
                 }
                 if let Some(index) = &delivered.index {
                     writeln!(out, "{}", index.reference)?;
@@ -227,7 +344,17 @@ impl Build {
     }
 }
 
-fn write_image(image: &DeliveredImage, out: &mut dyn Write) -> io::Result<()> {
+/// Where the direct engine leaves images that were asked to go nowhere.
+fn default_layout(images: &[PlannedImage], naming: &Naming) -> Destination {
+    let tag = match images {
+        [image] => naming.tag_of(image, false),
+        _ => naming.index_tag().to_owned(),
+    };
+    let name = naming.name.replace('/', "-");
+    Destination::Layout(format!("./{name}-{tag}").into())
+}
+
+fn write_image(image: &DeliveredImage, kept: &str, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", image.reference)?;
     writeln!(out, "  digest   {}", image.digest)?;
     writeln!(
@@ -240,17 +367,21 @@ fn write_image(image: &DeliveredImage, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         .filter(|layer| layer.from == "recipe")
         .collect();
-    let bytes: u64 = own.iter().filter_map(|layer| layer.size).sum();
+    // Layers in a daemon have no size yet.
+    let sizes: Option<Vec<u64>> = own.iter().map(|layer| layer.size).collect();
+    let bytes = sizes.map_or_else(String::new, |sizes| {
+        format!(" ({} bytes)", sizes.iter().sum::<u64>())
+    });
     writeln!(
         out,
-        "  layers   {} of the base, {} new ({bytes} bytes)",
+        "  layers   {} of the base, {} new{bytes}",
         image.layers.len() - own.len(),
         own.len()
     )?;
     let outcome = match (image.pushed, image.up_to_date) {
         (true, true) => "up to date, nothing was sent",
         (true, false) => "pushed",
-        (false, _) => "written",
+        (false, _) => kept,
     };
     writeln!(out, "  {outcome}")
 }

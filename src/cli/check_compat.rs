@@ -41,7 +41,7 @@ pub(super) struct CheckCompat {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum IsolationArg {
+pub(super) enum IsolationArg {
     Process,
     Hyperv,
 }

@@ -65,7 +65,7 @@ struct Global {
 #[derive(Debug, Subcommand)]
 enum Command {
     Base(base::Base),
-    Build(build::Build),
+    Build(Box<build::Build>),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
     Demo(demo::Demo),

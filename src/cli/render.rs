@@ -132,7 +132,7 @@ fn as_json(written: &Written) -> Value {
     })
 }
 
-fn render_failure(error: RenderError) -> Failure {
+pub(super) fn render_failure(error: RenderError) -> Failure {
     match error {
         RenderError::Unwritable(_)
         | RenderError::Registry(_)

@@ -13,6 +13,7 @@ pub mod proxy;
 pub mod serve;
 pub mod spec_registry;
 pub mod windows_base;
+pub mod windows_builds;
 pub mod windows_daemon;
 pub mod world;
 

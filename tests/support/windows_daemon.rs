@@ -5,6 +5,7 @@
 //! no Windows container runs anywhere.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -28,10 +29,15 @@ pub struct Script {
     /// Images by id.
     pub images: HashMap<String, Value>,
     /// The objects that answer a push, and what happens in the registry before.
-    pub push: Box<dyn FnMut(&str) -> Vec<Value> + Send>,
+    pub push: Push,
     /// The answer to `docker save`.
     pub saved: Vec<u8>,
+    /// Set, a build answers its first object and then nothing more.
+    pub hangs: bool,
 }
+
+/// From a name with a tag to the objects that answer its push.
+pub type Push = Box<dyn FnMut(&str) -> Vec<Value> + Send>;
 
 /// One request.
 #[derive(Debug, Clone, Default)]
@@ -51,6 +57,8 @@ struct Shared {
     asked: Vec<Asked>,
     /// By the name that a tag gave.
     names: HashMap<String, String>,
+    /// Builds whose client hung up.
+    given_up: Arc<AtomicUsize>,
 }
 
 /// The daemon; it ends when it is dropped.
@@ -133,8 +141,8 @@ pub fn built(id: &str) -> Vec<Value> {
 }
 
 impl WindowsDaemon {
-    /// Starts one on a Unix socket.
-    pub async fn start() -> Self {
+    /// Starts one on a Unix socket, in the runtime of whoever calls.
+    pub fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let listener = tokio::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         let shared = Arc::new(Mutex::new(Shared {
@@ -145,9 +153,11 @@ impl WindowsDaemon {
                 images: HashMap::new(),
                 push: Box::new(|_| Vec::new()),
                 saved: Vec::new(),
+                hangs: false,
             },
             asked: Vec::new(),
             names: HashMap::new(),
+            given_up: Arc::default(),
         }));
         let router = Router::new().fallback(answer).with_state(shared.clone());
         let task = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -165,6 +175,11 @@ impl WindowsDaemon {
     /// Changes what it answers.
     pub fn script(&self, change: impl FnOnce(&mut Script)) {
         change(&mut self.shared.lock().unwrap().script);
+    }
+
+    /// How many builds ended because their client hung up.
+    pub fn given_up(&self) -> usize {
+        self.shared.lock().unwrap().given_up.load(Ordering::SeqCst)
     }
 
     /// What was asked, of paths that contain a text.
@@ -232,6 +247,9 @@ async fn answer(State(shared): State<Arc<Mutex<Shared>>>, request: Request) -> R
             } else {
                 builds.first().cloned().unwrap_or_default()
             };
+            if shared.script.hangs {
+                return hang(&messages, shared.given_up.clone());
+            }
             stream(&messages)
         }
         (&Method::GET, "/images/get") => shared.script.saved.clone().into_response(),
@@ -268,11 +286,33 @@ fn image(shared: &mut Shared, method: &Method, path: &str, asked: &Asked) -> Res
 }
 
 fn stream(messages: &[Value]) -> Response {
-    let lines: String = messages
-        .iter()
-        .map(|message| format!("{message}\r\n"))
-        .collect();
+    let lines: Vec<String> = messages.iter().map(ToString::to_string).collect();
+    let lines = lines.join(
+        "
+",
+    ) + "
+";
     Body::from(lines).into_response()
+}
+
+/// Counts when it is dropped, which is what a server sees of a client that hung up.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn hang(messages: &[Value], given_up: Arc<AtomicUsize>) -> Response {
+    let first = format!("{}\n", messages[0]);
+    let counted = Counted(given_up);
+    let rest = futures_util::stream::once(async move {
+        let _counted = counted;
+        std::future::pending::<Result<String, std::io::Error>>().await
+    });
+    let stream = futures_util::stream::iter([Ok(first)]).chain(rest);
+    Body::from_stream(stream).into_response()
 }
 
 fn refuse(status: StatusCode, message: &str) -> Response {

@@ -36,8 +36,8 @@ pub struct BuildOptions {
     pub network: Option<String>,
     /// For the registries that bases come from.
     pub credentials: Vec<DaemonCredential>,
-    /// The time of the context's files, in seconds since 1970.
-    pub timestamp: u64,
+    /// The time of the context's files, in seconds since 1970; the base's own where absent.
+    pub timestamp: Option<u64>,
 }
 
 /// Why a daemon did not build an image.
@@ -147,7 +147,7 @@ impl Daemon {
         progress: &dyn Progress,
     ) -> Result<ImageInfo, BuildError> {
         let task = progress.task("build context", Some(listing.bytes()));
-        let (body, outcome) = upload(listing, options.timestamp, task);
+        let (body, outcome) = upload(listing, options.timestamp.unwrap_or_default(), task);
         let mut call = Call::new("build the image", Method::POST, "/build");
         call.query = options.query();
         call.headers = vec![("x-registry-config", options.credentials())];

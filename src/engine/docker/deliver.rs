@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
 use super::api::{ImageInfo, Info};
 use super::build::{BuildError, BuildOptions};
 use super::context::{ContextError, Listing};
@@ -16,6 +18,7 @@ use crate::engine::delivery::{
     check_tags, deliver_index, layers_of,
 };
 use crate::engine::order::PlannedImage;
+use crate::oci::base::BaseImage;
 use crate::oci::copy::CopyError;
 use crate::oci::document::{DocumentError, Flavour};
 use crate::oci::reference::ReferenceError;
@@ -117,6 +120,8 @@ pub struct DaemonDelivery<'a> {
     pub registry: &'a Registry,
     /// How the daemon builds.
     pub options: BuildOptions,
+    /// The registry that images are named after which are not pushed.
+    pub named_after: Option<String>,
     /// Who is told.
     pub progress: Arc<dyn Progress>,
 }
@@ -194,7 +199,8 @@ impl DaemonDelivery<'_> {
         let mut built = Vec::new();
         for image in images {
             let tag = naming.tag_of(image.planned, several);
-            let name = name_in_daemon(target, naming, &tag)?;
+            let prefix = target.or(self.named_after.as_deref());
+            let name = name_in_daemon(prefix, naming, &tag)?;
             let made = self.build(image, name, tag.clone()).await;
             built.push(made.map_err(|source| DeliveryError::Daemon {
                 image: format!("{}:{tag}", naming.name),
@@ -225,7 +231,11 @@ impl DaemonDelivery<'_> {
         let needed = self.bytes_needed(image.planned, listing.bytes()).await?;
         Preflight::new(self.daemon, self.info).disk(needed)?;
         let progress = self.progress.as_ref();
-        let info = self.daemon.build(listing, &self.options, progress).await?;
+        let options = BuildOptions {
+            timestamp: self.options.timestamp.or_else(|| created(base)),
+            ..self.options.clone()
+        };
+        let info = self.daemon.build(listing, &options, progress).await?;
         let expected = base.os_version.os_version();
         if info.os != "windows" || info.os_version != expected {
             return Err(DaemonError::OtherVersion {
@@ -355,6 +365,12 @@ impl Built<'_> {
 
 pub(super) fn base_layers(image: &PlannedImage) -> usize {
     image.base.image.manifest().layers.len()
+}
+
+/// When a base was made, in seconds since 1970.
+fn created(base: &BaseImage) -> Option<u64> {
+    let time: Timestamp = base.image.config().created.as_ref()?.parse().ok()?;
+    u64::try_from(time.as_second()).ok()
 }
 
 /// What a daemon calls an image: as the registry will, so that it can be pushed.

@@ -230,9 +230,8 @@ impl Address {
         };
         let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
         match scheme {
-            "unix" if rest.is_empty() => Err(failed("it has no path")),
+            "unix" | "npipe" if rest.is_empty() => Err(failed("it has no path")),
             "unix" => Ok((Self::Unix(PathBuf::from(rest)), None)),
-            "npipe" if rest.is_empty() => Err(failed("it has no path")),
             "npipe" => Ok((Self::Pipe(rest.replace('/', r"\")), None)),
             "https" if tls.is_none() => Err(failed("DOCKER_TLS_VERIFY=1 says how to trust it")),
             "tcp" | "http" | "https" => {

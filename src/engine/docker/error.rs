@@ -93,8 +93,8 @@ impl DockerError {
                      docker-users or an administrator on Windows"
                         .to_owned()
                 }
-                _ => "start the daemon, or name another one with --docker-host; `--engine direct` \
-                      needs none"
+                _ => "start the daemon, or name another one with --docker-host; --engine direct \
+                      needs none unless the recipe has commands"
                     .to_owned(),
             }),
             Self::TooOld { .. } => Some("install a newer Docker on that machine".to_owned()),

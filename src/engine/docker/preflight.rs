@@ -64,9 +64,9 @@ impl Obstacle {
     pub fn hint(&self) -> String {
         match self {
             Self::NotWindows { .. } => {
-                "build with --engine direct, which needs no daemon, or name \
-                one on Windows with --docker-host; Docker Desktop changes over with `DockerCli.exe \
-                -SwitchDaemon`"
+                "name a daemon on Windows with --docker-host, or build with \
+                --engine direct, which needs none unless the recipe has commands; Docker Desktop \
+                changes over with `DockerCli.exe -SwitchDaemon`"
                     .to_owned()
             }
             Self::CannotRun {

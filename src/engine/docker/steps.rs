@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn of_much_output_the_end_is_kept_and_of_long_lines_the_beginning() {
-        let many: String = (0..1000).map(|number| format!("{number}\n")).collect();
+        let many: Vec<String> = (0..1000).map(|number| number.to_string()).collect();
+        let many = many.join("\n") + "\n";
         let (_, output) = read(&["Step 1/1 : RUN x", &many, &"x".repeat(5000)]);
         assert_eq!(output.len(), LINES);
         assert_eq!(output[LINES - 2], "999");

@@ -110,11 +110,11 @@ async fn open_socket(path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
 }
 
 #[cfg(not(unix))]
-async fn open_socket(_path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
-    Err(io::Error::new(
+fn open_socket(_path: &std::path::Path) -> std::future::Ready<io::Result<Box<dyn Stream>>> {
+    std::future::ready(Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "this system has no Unix sockets",
-    ))
+    )))
 }
 
 /// A pipe serves as many clients as it has instances; the daemon makes the next one as soon as one
@@ -142,9 +142,9 @@ async fn open_pipe(path: &str) -> io::Result<Box<dyn Stream>> {
 }
 
 #[cfg(not(windows))]
-async fn open_pipe(_path: &str) -> io::Result<Box<dyn Stream>> {
-    Err(io::Error::new(
+fn open_pipe(_path: &str) -> std::future::Ready<io::Result<Box<dyn Stream>>> {
+    std::future::ready(Err(io::Error::new(
         io::ErrorKind::Unsupported,
         "only Windows has named pipes",
-    ))
+    )))
 }

@@ -1,0 +1,168 @@
+//! The docker engine's part of `wincimg build`.
+
+use clap::Args;
+use jiff::Timestamp;
+
+use super::{Job, Reason, delivery_failure};
+use crate::cli::check_compat::IsolationArg;
+use crate::cli::docker_args::{DockerArgs, endpoint_failure};
+use crate::cli::failure::Failure;
+use crate::cli::render::render_failure;
+use crate::dockerfile::render;
+use crate::engine::delivery::{Delivered, Destination};
+use crate::engine::docker::{
+    BuildOptions, Daemon, DaemonDelivery, DockerError, Info, Preflight, Prepared,
+};
+use crate::engine::order::PlannedImage;
+
+/// How a Docker daemon builds.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Docker options")]
+pub(in crate::cli) struct DaemonArgs {
+    #[command(flatten)]
+    docker: DockerArgs,
+    /// How the containers of commands are isolated [default: as the daemon does]
+    #[arg(long, value_enum)]
+    isolation: Option<IsolationArg>,
+    /// Memory for each command's container, such as 2g
+    #[arg(long, value_name = "BYTES", value_parser = read_bytes)]
+    memory: Option<u64>,
+    /// Let the daemon ask for the base although it has it
+    #[arg(long)]
+    pull: bool,
+    /// Run every command although the daemon did so before
+    #[arg(long)]
+    no_cache: bool,
+    /// Set a build argument such as `HTTP_PROXY`; without a value it is the environment's (repeatable)
+    #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]
+    arguments: Vec<String>,
+}
+
+impl DaemonArgs {
+    /// Builds in the daemon and delivers; images that are not pushed are named after a registry all
+    /// the same, where one was given.
+    pub(super) async fn deliver(
+        &self,
+        images: &[PlannedImage],
+        destinations: &[Destination],
+        named_after: Option<String>,
+        reason: &Reason,
+        job: Job<'_>,
+    ) -> Result<Delivered, Failure> {
+        let prepared = images
+            .iter()
+            .map(|planned| {
+                let rendered = render(&planned.plan).map_err(render_failure)?;
+                Ok(Prepared { planned, rendered })
+            })
+            .collect::<Result<Vec<_>, Failure>>()?;
+        let (daemon, info) = match (self.reach().await, reason) {
+            (Ok(reached), _) => reached,
+            (Err(failure), Reason::AskedFor) => return Err(failure),
+            // Whoever named no engine does not know yet what for a daemon is needed.
+            (Err(failure), reason) => {
+                return Err(failure.context(format!("a Docker daemon is needed: {reason}")));
+            }
+        };
+        let mut delivery = DaemonDelivery {
+            daemon: &daemon,
+            info: &info,
+            registry: job.registry,
+            options: self.options(job.created),
+            named_after,
+            progress: job.progress,
+        };
+        delivery
+            .deliver(&prepared, destinations, job.naming)
+            .await
+            .map_err(delivery_failure)
+    }
+
+    /// A daemon that makes Windows containers.
+    async fn reach(&self) -> Result<(Daemon, Info), Failure> {
+        let endpoint = self.docker.endpoint().map_err(endpoint_failure)?;
+        tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
+        let daemon = Daemon::connect(endpoint).await.map_err(docker_failure)?;
+        let info = daemon.info().await.map_err(docker_failure)?;
+        if let Err(obstacle) = Preflight::new(&daemon, &info).windows() {
+            let hint = obstacle.hint();
+            return Err(Failure::from(obstacle).hint(hint));
+        }
+        Ok((daemon, info))
+    }
+
+    fn options(&self, created: Option<Timestamp>) -> BuildOptions {
+        let arguments =
+            self.arguments
+                .iter()
+                .filter_map(|argument| match argument.split_once('=') {
+                    Some((name, value)) => Some((name.to_owned(), value.to_owned())),
+                    None => Some((argument.clone(), std::env::var(argument).ok()?)),
+                });
+        BuildOptions {
+            arguments: arguments.collect(),
+            pull: self.pull,
+            no_cache: self.no_cache,
+            isolation: self.isolation.map(Into::into),
+            memory: self.memory,
+            timestamp: created.and_then(|time| u64::try_from(time.as_second()).ok()),
+            ..BuildOptions::default()
+        }
+    }
+}
+
+fn docker_failure(error: DockerError) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+/// Reads an amount as Docker does: bytes, or with k, m or g behind them.
+fn read_bytes(text: &str) -> Result<u64, String> {
+    let lower = text.to_ascii_lowercase();
+    let lower = lower.strip_suffix('b').unwrap_or(&lower);
+    let (number, unit) = match lower.strip_suffix(['k', 'm', 'g']) {
+        Some(number) => (number, lower.chars().next_back()),
+        None => (lower, None),
+    };
+    let shift = match unit {
+        Some('k') => 10,
+        Some('m') => 20,
+        Some('g') => 30,
+        _ => 0,
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(1 << shift))
+        // The daemon keeps it in a signed number.
+        .filter(|bytes| *bytes > 0 && i64::try_from(*bytes).is_ok())
+        .ok_or_else(|| format!("{text:?} is no amount of memory: expected 512m or 2g"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_read_as_docker_reads_it() {
+        for (text, expected) in [
+            ("4096", Some(4096)),
+            ("512m", Some(512 << 20)),
+            ("2g", Some(2 << 30)),
+            ("2GB", Some(2 << 30)),
+            ("1k", Some(1024)),
+            ("0", None),
+            ("", None),
+            ("g", None),
+            ("-1g", None),
+            ("1.5g", None),
+            ("99999999999g", None),
+        ] {
+            assert_eq!(read_bytes(text).ok(), expected, "{text}");
+        }
+    }
+}
