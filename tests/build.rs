@@ -9,9 +9,10 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use predicates::prelude::*;
 use predicates::str::contains;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::component;
 use support::docker_registry::{DockerRegistry, Setup};
 use wincimg::demo::{DemoRegistry, add_base_images};
@@ -309,7 +310,7 @@ fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
     let container = &config["config"];
     assert_eq!(
         container["Entrypoint"],
-        serde_json::json!(["C:\\app\\web.exe", "--port", "81"])
+        json!(["C:\\app\\web.exe", "--port", "81"])
     );
     assert_eq!(
         container["Cmd"],
@@ -317,13 +318,144 @@ fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
         "it was for the base's program"
     );
     assert_eq!(container["User"], "ContainerAdministrator");
-    assert_eq!(container["ExposedPorts"], serde_json::json!({"81/tcp": {}}));
-    assert_eq!(container["Env"], serde_json::json!(["PORT=81"]));
+    assert_eq!(container["ExposedPorts"], json!({"81/tcp": {}}));
+    assert_eq!(container["Env"], json!(["PORT=81"]));
     assert_eq!(container["Labels"]["team"], "shop");
     let history = config["history"].as_array().unwrap();
     assert_eq!(history.len(), 2);
     assert_eq!(history[1]["created_by"], "wincimg build web");
     assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 2);
+}
+
+/// A base as Microsoft made them before 2023: its layer is foreign, and elsewhere.
+fn add_foreign_base(site: &Site) -> String {
+    let host = site.host();
+    site.registry.with(|stored| {
+        let bytes = b"a layer of Windows";
+        let layer = stored.add_blob("cdn", Bytes::from_static(bytes));
+        let config = json!({
+            "architecture": "amd64", "os": "windows", "os.version": "10.0.17763.973",
+            "created": "2020-01-14T00:00:00Z",
+            "config": {
+                "Env": ["Path=C:\\base", "KEPT=1"],
+                "Entrypoint": ["base.exe -x"], "Cmd": ["y"], "ArgsEscaped": true,
+                "Shell": ["powershell", "-Command"], "StopSignal": "15",
+            },
+            "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", "a".repeat(64))] },
+            "history": [{ "created": "2020-01-14T00:00:00Z", "created_by": "Apply image" }],
+            "unheard.of": ["kept"],
+        })
+        .to_string();
+        let size = config.len();
+        let config = stored.add_blob("mcr/windows/servercore", config.into());
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
+            "config": {
+                "mediaType": "application/vnd.docker.container.image.v1+json",
+                "digest": config, "size": size,
+            },
+            "layers": [{
+                "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
+                "digest": layer, "size": bytes.len(),
+                "urls": [format!("http://{host}/v2/cdn/blobs/{layer}")],
+            }],
+        });
+        let media_type = manifest["mediaType"].as_str().unwrap();
+        let bytes = manifest.to_string().into();
+        stored.add_manifest(
+            "mcr/windows/servercore",
+            "10.0.17763.973",
+            media_type,
+            bytes,
+        );
+        layer
+    })
+}
+
+#[test]
+fn a_foreign_layer_of_the_base_is_fetched_from_its_place_and_becomes_an_ordinary_one() {
+    let site = Site::new();
+    let layer = add_foreign_base(&site);
+    site.write(
+        "recipe.toml",
+        "name = \"web\"\nbase = \"servercore\"\nentrypoint = [\"a.exe\"]\n",
+    );
+    let built = json_of(site.build(".").args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]));
+    let known = &built["images"][0]["layers"][0];
+    assert_eq!(known["digest"], *layer);
+    assert_eq!(
+        known["media_type"],
+        "application/vnd.docker.image.rootfs.diff.tar.gzip"
+    );
+    let requests = site.requests_since(0);
+    let uploaded = |request: &String| request.starts_with("PUT /v2/web/blobs/uploads/");
+    assert_eq!(
+        requests.iter().filter(|request| uploaded(request)).count(),
+        2
+    );
+    assert!(requests.contains(&format!("GET /v2/cdn/blobs/{layer}")));
+}
+
+#[test]
+fn what_the_recipe_does_not_say_stays_as_the_base_has_it() {
+    let site = Site::new();
+    add_foreign_base(&site);
+    let config = |recipe: &str, name: &str| {
+        let head = format!("name = \"{name}\"\nbase = \"servercore\"\n");
+        site.write("recipe.toml", &format!("{head}{recipe}"));
+        json_of(
+            site.build(".")
+                .args(["--host-build", "17763.973", "--tag", "1"]),
+        );
+        config_in(&site.path(&format!("{name}-1")))
+    };
+    let env = config("env = { PATH = 'C:\\own', NEW = 2 }\n", "env");
+    let container = &env["config"];
+    assert_eq!(
+        container["Env"],
+        json!(["PATH=C:\\own", "KEPT=1", "NEW=2"]),
+        "Windows does not tell Path and PATH apart"
+    );
+    assert_eq!(container["Entrypoint"], json!(["base.exe -x"]));
+    assert_eq!(container["Cmd"], json!(["y"]));
+    assert_eq!(container["ArgsEscaped"], true);
+    assert_eq!(container["Shell"], json!(["powershell", "-Command"]));
+    assert_eq!(container["StopSignal"], "15");
+    assert_eq!(env["unheard.of"], json!(["kept"]));
+    assert_eq!(env["history"][1]["empty_layer"], true);
+
+    let cmd = &config("cmd = [\"z\"]\n", "cmd")["config"];
+    assert_eq!(cmd["Entrypoint"], json!(["base.exe -x"]));
+    assert_eq!(cmd["Cmd"], json!(["z"]));
+    assert_ne!(cmd["ArgsEscaped"], true, "an exec form is not escaped");
+
+    let entrypoint = &config("entrypoint = [\"a.exe\"]\n", "entrypoint")["config"];
+    assert_eq!(entrypoint["Entrypoint"], json!(["a.exe"]));
+    assert_eq!(entrypoint["Cmd"], Value::Null);
+    assert_ne!(entrypoint["ArgsEscaped"], true);
+}
+
+#[test]
+fn a_zstd_layer_has_ocis_type_in_either_flavour_of_image() {
+    let site = Site::new();
+    let push = ["--registry", &site.host(), "--push"].map(str::to_owned);
+    let write = ["--output", "oci:out", "--quiet"].map(str::to_owned);
+    for destination in [push, write] {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "17763.973", "--compression", "zstd"]);
+        let built = json_of(command.args(destination));
+        assert_eq!(
+            built["images"][0]["layers"][1]["media_type"],
+            "application/vnd.oci.image.layer.v1.tar+zstd"
+        );
+    }
 }
 
 #[test]
