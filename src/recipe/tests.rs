@@ -57,6 +57,16 @@ fn the_pause_plan_says_everything_about_its_image() {
 }
 
 #[test]
+fn the_recipe_in_the_readme_is_one() {
+    let readme = include_str!("../../README.md");
+    let (_, rest) = readme.split_once("### Recipes\n\n```toml\n").unwrap();
+    let (text, _) = rest.split_once("```").unwrap();
+    let web = recipe(text).unwrap();
+    assert_eq!(web.name(), "web");
+    assert_eq!(web.variables().count(), 1);
+}
+
+#[test]
 fn equal_inputs_make_equal_plans() {
     let pause = Recipe::find("pause").unwrap();
     let plan = plan_with(&pause, &[]).unwrap();
