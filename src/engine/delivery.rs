@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::direct::{AssembleOptions, Assembled, DirectError, assemble, publish};
 use super::docker::DaemonError;
 use super::order::PlannedImage;
+use super::output;
 use crate::oci::base::Match;
 use crate::oci::copy::Copier;
 use crate::oci::document::{Descriptor, Document, Flavour, Image, Index, Sealed};
@@ -16,7 +17,6 @@ use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 use crate::oci::registry::Registry;
 use crate::oci::store::{Location, Sink, Source, StoreError};
 use crate::progress::Progress;
-use crate::recipe::FileSource;
 
 /// How many layers of bases are on their way at once, over all images.
 pub(super) const TRANSFERS: usize = 6;
@@ -108,9 +108,10 @@ impl DeliveryError {
             Self::SameTag { .. } => {
                 Some("build for one of the two hosts, or use --match exact".to_owned())
             }
-            Self::OutputInside { .. } => {
-                Some("write it elsewhere, as with --output oci:../image".to_owned())
-            }
+            Self::OutputInside { .. } => Some(
+                "write it elsewhere, as with --output oci:../image, or name it in .dockerignore"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
@@ -353,33 +354,18 @@ pub(super) fn check_tags(images: &[PlannedImage], naming: &Naming) -> Result<(),
     Ok(())
 }
 
-/// An image in a folder of its own would hold the image of the run before, and grow each time.
 fn check_output(images: &[PlannedImage], destination: &Destination) -> Result<(), DeliveryError> {
     let (Destination::Layout(output) | Destination::Archive(output)) = destination else {
         return Ok(());
     };
-    // The output itself need not be there yet, nor some of the folders that it goes into.
-    let Some(known) = std::path::absolute(output)
-        .ok()
-        .and_then(|path| path.ancestors().find_map(|path| path.canonicalize().ok()))
-    else {
-        return Ok(());
-    };
-    let files = images.iter().flat_map(|image| &image.plan.files);
-    for file in files {
-        if let FileSource::Disk(folder) = &file.source
-            && folder.is_dir()
-            && folder
-                .canonicalize()
-                .is_ok_and(|folder| known.starts_with(folder))
-        {
-            return Err(DeliveryError::OutputInside {
-                output: output.clone(),
-                folder: folder.clone(),
-            });
-        }
+    let mut files = images.iter().flat_map(|image| &image.plan.files);
+    match files.find_map(|file| output::folder_around(output, file)) {
+        Some(folder) => Err(DeliveryError::OutputInside {
+            output: output.clone(),
+            folder: folder.to_owned(),
+        }),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 impl Naming {

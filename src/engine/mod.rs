@@ -6,3 +6,4 @@ pub mod direct;
 pub mod docker;
 mod iis;
 pub mod order;
+mod output;
