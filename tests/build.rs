@@ -346,14 +346,14 @@ fn add_foreign_base(site: &Site) -> String {
             "unheard.of": ["kept"],
         })
         .to_string();
-        let size = config.len();
+        let length = config.len();
         let config = stored.add_blob("mcr/windows/servercore", config.into());
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": "application/vnd.docker.distribution.manifest.v2+json",
             "config": {
                 "mediaType": "application/vnd.docker.container.image.v1+json",
-                "digest": config, "size": size,
+                "digest": config, "size": length,
             },
             "layers": [{
                 "mediaType": "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
