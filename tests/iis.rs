@@ -208,6 +208,8 @@ fn what_only_windows_can_set_is_refused_by_name() {
     let site = Site::new();
     site.build(&[
         "iis",
+        "--engine",
+        "direct",
         "--set",
         "app_pool_settings=processModel.idleTimeout=00:00:00",
     ])
