@@ -45,8 +45,6 @@ use crate::progress::Progress;
     --registry repo.mylan.k8s:8888 --push\n\n\
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.")]
 pub(super) struct Build {
-    #[command(flatten)]
-    recipe: RecipeArgs,
     /// Who builds: direct, unless the recipe needs Windows
     #[arg(long, value_enum, default_value = "auto")]
     engine: EngineArg,
@@ -76,6 +74,9 @@ pub(super) struct Build {
     format: Format,
     #[command(flatten)]
     daemon: DaemonArgs,
+    // The last, because its heading goes for what follows it.
+    #[command(flatten)]
+    recipe: RecipeArgs,
 }
 
 /// What both engines work with, besides the images.

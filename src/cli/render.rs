@@ -27,8 +27,6 @@ use crate::layer::LayerError;
     docker build ./build\n\n\
     Without --output the Dockerfile goes to stdout. With several hosts each has a folder in DIR.")]
 pub(super) struct Render {
-    #[command(flatten)]
-    recipe: RecipeArgs,
     /// Write the Dockerfile and the files that it copies into this folder
     #[arg(long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -38,6 +36,9 @@ pub(super) struct Render {
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    // The last, because its heading goes for what follows it.
+    #[command(flatten)]
+    recipe: RecipeArgs,
 }
 
 /// A Dockerfile, and the folder that it was written to.

@@ -1,0 +1,354 @@
+//! What rendered Dockerfiles run on Windows, run by wine: its `reg` and `cmd` stand in for those of
+//! Windows.
+//!
+//! Needs wine and the mingw compiler; without them the tests say so and pass, unless
+//! `WINCIMG_REQUIRE_ALL=1`.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Seek};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use wincimg::dockerfile::{ContextContent, Rendered, render};
+use wincimg::layer::Source;
+use wincimg::recipe::{Plan, PlanBase};
+use wincimg::windows::iis::IisSettings;
+use wincimg::windows::regfile::import;
+use wincimg::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use wincimg::windows::version::WindowsVersion;
+
+const WINE: &str = "/usr/lib/wine/wine64";
+const SERVER: &str = "/usr/lib/wine/wineserver64";
+const COMPILER: &str = "x86_64-w64-mingw32-gcc";
+
+/// Windows programs in a Windows of their own.
+struct Wine {
+    folder: tempfile::TempDir,
+}
+
+impl Wine {
+    /// `None`, and a word on standard error, where a component is missing.
+    fn start() -> Option<Self> {
+        let compiler = Command::new(COMPILER).arg("--version").output().is_ok();
+        if !Path::new(WINE).exists() || !compiler {
+            let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|v| v == "1");
+            assert!(!required, "{WINE} or {COMPILER} is not here");
+            eprintln!("skipped: {WINE} or {COMPILER} is not here");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("prefix")).unwrap();
+        let wine = Self { folder };
+        // Or it would end and start again with every program.
+        assert!(wine.server("--persistent"));
+        wine.run(&["cmd.exe", "/C", "exit"]);
+        Some(wine)
+    }
+
+    fn server(&self, option: &str) -> bool {
+        let status = Command::new(SERVER)
+            .arg(option)
+            .env("WINEPREFIX", self.folder.path().join("prefix"))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success())
+    }
+
+    /// Starts a program with these arguments, quoted as the daemon quotes them; returns whether it
+    /// succeeded and what it printed.
+    fn run<S: AsRef<str>>(&self, words: &[S]) -> (bool, String) {
+        // A pipe would stay open as long as wine's services run.
+        let mut printed = tempfile::tempfile().unwrap();
+        let status = Command::new(WINE)
+            .args(words.iter().map(AsRef::as_ref))
+            .env("WINEPREFIX", self.folder.path().join("prefix"))
+            .env("WINEDEBUG", "-all")
+            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
+            .env_remove("DISPLAY")
+            .stdin(Stdio::null())
+            .stdout(printed.try_clone().unwrap())
+            .stderr(Stdio::null())
+            .status()
+            .unwrap();
+        let mut text = Vec::new();
+        printed.rewind().unwrap();
+        printed.read_to_end(&mut text).unwrap();
+        (
+            status.success(),
+            String::from_utf8_lossy(&text).into_owned(),
+        )
+    }
+
+    /// Does what a build would do: copies the context's own files, then runs every command.
+    fn build(&self, rendered: &Rendered) {
+        let temporary = self.folder.path().join("prefix/drive_c/windows/temp");
+        fs::create_dir_all(&temporary).unwrap();
+        for entry in &rendered.context {
+            if let ContextContent::File(Source::Bytes(bytes)) = &entry.content {
+                fs::write(temporary.join(&entry.path), bytes).unwrap();
+            }
+        }
+        for words in runs(rendered) {
+            let (succeeded, printed) = self.run(&words);
+            assert!(succeeded, "{words:?}: {printed}");
+        }
+        assert_eq!(
+            fs::read_dir(temporary).unwrap().count(),
+            0,
+            "files are left"
+        );
+    }
+
+    /// The values below a key.
+    fn values(&self, key: &str) -> Vec<RegistryEdit> {
+        let file = self.folder.path().join("exported.reg");
+        let name = format!("Z:{}", file.to_str().unwrap().replace('/', "\\"));
+        let (succeeded, printed) = self.run(&["reg.exe", "export", key, &name, "/y"]);
+        assert!(succeeded, "{printed}");
+        let mut edits = import(&fs::read(file).unwrap()).unwrap();
+        edits.retain(|edit| matches!(edit, RegistryEdit::SetValue { .. }));
+        edits.sort();
+        edits
+    }
+}
+
+impl Drop for Wine {
+    fn drop(&mut self) {
+        self.server("--kill");
+    }
+}
+
+/// The words of every command.
+fn runs(rendered: &Rendered) -> Vec<Vec<String>> {
+    let lines = rendered.dockerfile.lines();
+    lines
+        .filter_map(|line| line.strip_prefix("RUN "))
+        .map(|array| serde_json::from_str(array).unwrap())
+        .collect()
+}
+
+fn plan() -> Plan {
+    Plan {
+        name: "test".to_owned(),
+        base: PlanBase {
+            name: "mcr.microsoft.com/windows/servercore:10.0.17763.973".to_owned(),
+            digest: format!("sha256:{}", "a".repeat(64)),
+            os_version: WindowsVersion::new(17763, 973),
+            shell: None,
+            user: None,
+        },
+        host_build: WindowsVersion::new(17763, 973),
+        files: Vec::new(),
+        registry: Vec::new(),
+        env: BTreeMap::new(),
+        entrypoint: None,
+        cmd: None,
+        user: None,
+        working_dir: None,
+        ports: Vec::new(),
+        labels: BTreeMap::new(),
+        shutdown_timeout: None,
+        iis: None,
+        steps: Vec::new(),
+    }
+}
+
+fn key(path: &str) -> KeyPath {
+    path.parse().unwrap()
+}
+
+fn set(path: &str, name: &str, data: RegistryData) -> RegistryEdit {
+    RegistryEdit::SetValue {
+        key: key(path),
+        name: name.to_owned(),
+        data,
+    }
+}
+
+#[test]
+fn reg_sets_every_kind_of_value() {
+    let Some(wine) = Wine::start() else {
+        return;
+    };
+    let acme = r"HKLM\SOFTWARE\Acme Inc\It's";
+    let value = |name: &str, data| set(acme, name, data);
+    let mut edits = vec![
+        value("", RegistryData::sz("the default")),
+        value("Text", RegistryData::sz(r#"100% "sure" C:\a b\"#)),
+        value("Empty", RegistryData::sz("")),
+        value("Path", RegistryData::expand_sz(r"%SystemRoot%\x")),
+        value("Number", RegistryData::dword(u32::MAX)),
+        value("Big", RegistryData::qword(u64::MAX - 1)),
+        value("Bytes", RegistryData::binary([0, 1, 255])),
+        value(
+            "List",
+            RegistryData::multi_sz(&["a", "b c", r"d\"]).unwrap(),
+        ),
+        value("Odd list", RegistryData::multi_sz(&[r"a\0b", "c"]).unwrap()),
+        value("Lines", RegistryData::sz("a\nb")),
+        value("Reversed", RegistryData::dword_big_endian(7)),
+        value("/f", RegistryData::sz("/v")),
+    ];
+    let mut plan = plan();
+    plan.registry.clone_from(&edits);
+    wine.build(&render(&plan).unwrap());
+    edits.sort();
+    assert_eq!(wine.values(acme), edits);
+
+    // The same in one registration file.
+    let many = r"HKLM\SOFTWARE\Many";
+    let mut edits: Vec<RegistryEdit> = (0..40)
+        .map(|number| {
+            set(
+                many,
+                &format!("Value {number}"),
+                RegistryData::dword(number),
+            )
+        })
+        .collect();
+    plan.registry.clone_from(&edits);
+    let rendered = render(&plan).unwrap();
+    assert_eq!(runs(&rendered).len(), 2);
+    wine.build(&rendered);
+    edits.sort();
+    assert_eq!(wine.values(many), edits);
+}
+
+#[test]
+fn reg_deletes_what_is_there_and_what_is_not() {
+    let Some(wine) = Wine::start() else {
+        return;
+    };
+    let acme = r"HKLM\SOFTWARE\Acme";
+    let child = r"HKLM\SOFTWARE\Acme\Child";
+    let seven = || RegistryData::dword(7);
+    let delete_value = |path: &str, name: &str| RegistryEdit::DeleteValue {
+        key: key(path),
+        name: name.to_owned(),
+    };
+    let create = |path: &str, mode| RegistryEdit::CreateKey {
+        key: key(path),
+        mode,
+    };
+    let mut plan = plan();
+    let mut build = |edits: Vec<RegistryEdit>| {
+        plan.registry = edits;
+        wine.build(&render(&plan).unwrap());
+        wine.values(acme)
+    };
+    let found = build(vec![
+        set(acme, "Kept", seven()),
+        set(acme, "Gone", seven()),
+        set(child, "Value", seven()),
+        delete_value(acme, "Gone"),
+        delete_value(acme, "Never there"),
+        delete_value(acme, ""),
+        RegistryEdit::DeleteKey {
+            key: key(r"HKLM\SOFTWARE\Acme\Never there"),
+        },
+    ]);
+    assert_eq!(
+        found,
+        [set(acme, "Kept", seven()), set(child, "Value", seven())]
+    );
+    let found = build(vec![create(acme, KeyMode::ReplaceValues)]);
+    assert_eq!(found, [set(child, "Value", seven())]);
+    // Unlike Windows', wine's reg gives a new key a default value, though an empty one.
+    let found = build(vec![
+        set(acme, "New", seven()),
+        set(child, "New", seven()),
+        create(child, KeyMode::Replace),
+    ]);
+    assert_eq!(found[0], set(acme, "New", seven()));
+    assert!(
+        found[1..]
+            .iter()
+            .all(|edit| *edit == set(child, "", RegistryData::sz(""))),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
+    let Some(wine) = Wine::start() else {
+        return;
+    };
+    let program = wine.folder.path().join("argv.exe");
+    let compiled = Command::new(COMPILER)
+        .args(["-municode", "-O1", "-s"])
+        .arg(concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/tests/programs/argv.c"
+        ))
+        .args(["-lshell32", "-o"])
+        .arg(&program)
+        .status()
+        .unwrap();
+    assert!(compiled.success());
+    let program = format!("Z:{}", program.to_str().unwrap().replace('/', "\\"));
+    let mut plan = plan();
+    plan.iis = Some(IisSettings {
+        site: "My Site".parse().unwrap(),
+        path: r"C:\inetpub\wwwroot".parse().unwrap(),
+        file_extensions: ["json", "woff2"].map(|text| text.parse().unwrap()).into(),
+        mime_types: [("json".parse().unwrap(), "a/b; c=d".parse().unwrap())].into(),
+        app_pool: "DefaultAppPool".parse().unwrap(),
+        app_pool_settings: BTreeMap::new(),
+    });
+    // The first is a program that is not there, so it fails.
+    let mut calls = 0;
+    let words: Vec<String> = runs(&render(&plan).unwrap())[0]
+        .iter()
+        .map(|word| {
+            if word.ends_with("appcmd.exe") {
+                calls += 1;
+                if calls > 1 {
+                    return program.clone();
+                }
+            }
+            word.clone()
+        })
+        .collect();
+    assert_eq!(calls, 3);
+    let (succeeded, text) = wine.run(&words);
+    assert!(succeeded, "{text}");
+    let seen: Vec<Vec<String>> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("runtime/"))
+        .map(|line| line.split('/').skip(1).map(decoded).collect())
+        .collect();
+    let filtering = "/section:system.webServer/security/requestFiltering";
+    assert_eq!(
+        seen,
+        [
+            [
+                "set",
+                "config",
+                "My Site",
+                filtering,
+                "/-fileExtensions.[fileExtension='.woff2']"
+            ],
+            [
+                "set",
+                "config",
+                "My Site",
+                "/section:system.webServer/staticContent",
+                "/-[fileExtension='.json']"
+            ],
+        ]
+    );
+}
+
+/// A text from the hexadecimal digits of its UTF-16 units.
+fn decoded(digits: &str) -> String {
+    let bytes = hex::decode(digits).unwrap();
+    let units: Vec<u16> = bytes
+        .chunks_exact(2)
+        .map(|pair| u16::from_be_bytes([pair[0], pair[1]]))
+        .collect();
+    String::from_utf16(&units).unwrap()
+}
