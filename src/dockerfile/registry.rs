@@ -64,7 +64,7 @@ pub(super) fn deletes(steps: &[RegistryStep]) -> bool {
 }
 
 /// The calls that make an edit, if `reg` has words for it.
-fn calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
+pub(super) fn calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
     let key = spelled(edit.key());
     if !is_plain(&key) {
         return None;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::RenderError;
 use super::context::{ContextEntry, DRIVE};
 use super::guard::Guarded;
-use super::registry::{REG, RegistryStep, deletes, steps};
+use super::registry::{REG, RegistryStep, calls, deletes, steps};
 use crate::recipe::{Command, Plan};
 use crate::shim::{Mode, recognise};
 use crate::windows::iis::{IisSettings, appcmd};
@@ -170,14 +170,11 @@ impl View {
 }
 
 fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
-    let commands = steps(&shutdown::edits(seconds))?
-        .into_iter()
-        .filter_map(|step| match step {
-            RegistryStep::Call(words) => Some(Guarded::list(words)),
-            // A number and a number's text are always a call.
-            RegistryStep::Import(_) => None,
-        })
-        .collect();
+    let mut commands = Vec::new();
+    for edit in shutdown::edits(seconds) {
+        let calls = calls(&edit).ok_or_else(|| RenderError::Registry(edit.to_string()))?;
+        commands.extend(calls.into_iter().map(Guarded::list));
+    }
     Ok(Shutdown {
         seconds: Guarded::of(&seconds),
         commands,

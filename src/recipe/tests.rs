@@ -334,6 +334,94 @@ fn a_run_is_either_a_command_or_a_shell_line() {
 }
 
 #[test]
+fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
+    let listed = plan(
+        "[iis]\nfile_extensions = [\"json\", \".WOFF2\"]\n\
+         mime_types = { json = \"application/json\", \".woff2\" = \"font/woff2\" }\n\
+         [iis.app_pool.settings]\n\"processModel.idleTimeout\" = \"00:00:00\"\nautoStart = true\n",
+    )
+    .unwrap()
+    .iis
+    .unwrap();
+    let texts = [
+        ("extensions", "woff2, json,"),
+        ("types", "json = application/json,woff2=font/woff2"),
+        (
+            "settings",
+            "autoStart=true,processModel.idleTimeout=00:00:00",
+        ),
+    ];
+    let recipe = recipe(
+        "name = \"x\"\nbase = \"iis\"\n[variables]\nextensions = {}\ntypes = {}\nsettings = {}\n\
+         [iis]\nfile_extensions = \"${extensions}\"\nmime_types = \"${types}\"\n\
+         app_pool = { settings = \"${settings}\" }\n",
+    )
+    .unwrap();
+    let in_one = plan_with(&recipe, &texts).unwrap();
+    assert_eq!(in_one.iis, Some(listed.clone()));
+    assert_eq!(listed.site.as_str(), "Default Web Site");
+    assert_eq!(listed.path.to_string(), r"C:\inetpub\wwwroot");
+    assert_eq!(listed.app_pool.as_str(), "DefaultAppPool");
+    let said = in_one.to_string();
+    assert!(said.contains("iis         may serve .woff2\n"), "{said}");
+    assert!(
+        said.contains("iis         .json is application/json\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("iis         DefaultAppPool autoStart=true\n"),
+        "{said}"
+    );
+}
+
+#[test]
+fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
+    for (entry, said) in [
+        ("sites = 1", "4:1: unknown field `sites`"),
+        ("app_pool = { pool = 1 }", "4:14: unknown field `pool`"),
+        (
+            "file_extensions = [\"json\", \"a b\"]",
+            "4:28: \"a b\" is no file extension",
+        ),
+        ("file_extensions = { a = \"b\" }", "4:19: "),
+        ("mime_types = [\"json\"]", "4:14: "),
+        ("mime_types = \"json\"", "4:14: \"json\" has no ="),
+        (
+            "mime_types = { json = \"json\" }",
+            "4:23: \"json\" is no content type",
+        ),
+        (
+            "mime_types = { json = \"a/b\", \".JSON\" = \"a/b\" }",
+            ".json is there twice",
+        ),
+        ("site = \"a/b\"", "4:8: \"a/b\" is no name of a site"),
+        ("path = 'site'", "4:8: "),
+        (
+            "app_pool = { settings = { \"a b\" = 1 } }",
+            "\"a b\" is no attribute",
+        ),
+        (
+            "app_pool = { settings = { a = \"\" } }",
+            "expected a value on one line",
+        ),
+    ] {
+        let found = problem(&format!("[iis]\n{entry}\n"));
+        assert!(found.contains(said), "{entry}: {found}");
+    }
+}
+
+#[test]
+fn arguments_in_one_text_are_taken_apart_as_windows_does_it() {
+    let cmd = |value: &str| plan(&format!("cmd = {value}\n")).unwrap().cmd.unwrap();
+    assert_eq!(
+        cmd(r#"'--name "my app" C:\x\'"#),
+        ["--name", "my app", r"C:\x\"]
+    );
+    assert_eq!(cmd(r#"["--name", "my app"]"#), ["--name", "my app"]);
+    assert!(cmd("\"\"").is_empty());
+}
+
+#[test]
 fn the_schema_knows_every_key_of_the_recipes_that_ship() {
     let schema = schema();
     let known = schema["properties"].as_object().unwrap();
