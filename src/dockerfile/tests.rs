@@ -1,15 +1,16 @@
 #![allow(clippy::unwrap_used)]
 
+mod properties;
 mod reader;
 mod registry;
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use proptest::prelude::*;
-
 use super::*;
 use crate::recipe::{Command, Embedded, FileSource, PlanBase, PlannedFile, Recipe, Settings, Step};
+use crate::windows::iis::IisSettings;
+use crate::windows::registry::{KeyPath, RegistryData, RegistryEdit};
 use crate::windows::version::WindowsVersion;
 
 const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
@@ -135,6 +136,49 @@ fn step(command: Command) -> Step {
     Step { command }
 }
 
+/// A plan with something for every template but those that the recipes that ship go through.
+fn everything() -> Plan {
+    let key: KeyPath = r"HKLM\SOFTWARE\Acme Inc".parse().unwrap();
+    let set = |name: &str, data| RegistryEdit::SetValue {
+        key: key.clone(),
+        name: name.to_owned(),
+        data,
+    };
+    Plan {
+        base: aspnet(),
+        registry: vec![
+            RegistryEdit::DeleteKey { key: key.clone() },
+            set("Lines", RegistryData::sz("one\ntwo")),
+            set("Limit", RegistryData::dword(5)),
+        ],
+        env: [("Path to".to_owned(), r#"C:\"my" $files`"#.to_owned())].into(),
+        user: Some("svc".to_owned()),
+        working_dir: Some(r"C:\my app".parse().unwrap()),
+        iis: Some(IisSettings {
+            site: "My Site".parse().unwrap(),
+            path: r"C:\my app\site".parse().unwrap(),
+            file_extensions: [].into(),
+            mime_types: [].into(),
+            app_pool: "DefaultAppPool".parse().unwrap(),
+            app_pool_settings: [].into(),
+        }),
+        steps: vec![
+            step(Command::Exec(strings(&[
+                r"C:\my app\setup.exe",
+                r#"/name="a b""#,
+            ]))),
+            step(Command::Shell(r"Remove-Item C:\Temp\* -Recurse".to_owned())),
+        ],
+        cmd: Some(strings(&["--serve"])),
+        ..plan()
+    }
+}
+
+#[test]
+fn a_dockerfile_with_everything_else() {
+    insta::assert_snapshot!(dockerfile(&everything()));
+}
+
 #[test]
 fn a_plan_that_asks_for_nothing_is_its_base() {
     let found = reader::instructions(&dockerfile(&plan()));
@@ -144,17 +188,6 @@ fn a_plan_that_asks_for_nothing_is_its_base() {
 
 #[test]
 fn every_dockerfile_lints_clean() {
-    let mut steps = plan();
-    steps.base = aspnet();
-    steps.shutdown_timeout = Some(30);
-    steps.steps = vec![
-        step(Command::Exec(strings(&[
-            r"C:\app\setup.exe",
-            r#"a "b""#,
-            r"C:\x\",
-        ]))),
-        step(Command::Shell("Get-Item C:\\".to_owned())),
-    ];
     let plans = [
         shipped("pause", nanoserver(), &[]),
         shipped("app", nanoserver(), &[("program", "my server.exe")]),
@@ -166,7 +199,7 @@ fn every_dockerfile_lints_clean() {
                 ("mime_types", "json=text/plain; charset=utf-8"),
             ],
         ),
-        steps,
+        everything(),
     ];
     for plan in plans {
         let options = lint::Options {
@@ -366,53 +399,5 @@ fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
             error, r#"line 2 of the template "image" wants a variable "baes", which there is not"#,
             "{template}"
         );
-    }
-}
-
-/// Texts with what every reader on the way has an eye for.
-fn text() -> impl Strategy<Value = String> {
-    prop_oneof![
-        "[ -~]{0,12}",
-        r#"["\\'`$%^&|<>! a-c=äß€😀]{0,16}"#,
-        r"[a-z]:\\[a-z \\]{0,8}",
-    ]
-}
-
-fn words(least: usize) -> impl Strategy<Value = Vec<String>> {
-    prop::collection::vec(text(), least..5)
-}
-
-proptest! {
-    #[test]
-    fn the_programs_get_the_words_of_the_plan(
-        arguments in words(0),
-        entrypoint in words(0),
-        cmd in words(0),
-    ) {
-        let mut plan = plan();
-        let command = [strings(&[r"C:\app\a.exe"]), arguments].concat();
-        plan.steps = vec![step(Command::Exec(command.clone()))];
-        plan.entrypoint = Some(entrypoint.clone());
-        plan.cmd = Some(cmd.clone());
-        let text = dockerfile(&plan);
-        prop_assert_eq!(reader::runs(&text), [command]);
-        prop_assert_eq!(reader::array(&text, "ENTRYPOINT").unwrap(), entrypoint);
-        prop_assert_eq!(reader::array(&text, "CMD").unwrap(), cmd);
-    }
-
-    #[test]
-    fn names_and_values_come_back_as_they_are(
-        env in prop::collection::btree_map("[A-Za-z_ ()\"$`'.\\\\]{1,8}", text(), 0..4),
-        labels in prop::collection::btree_map("[a-z./ \"$`'#\\\\]{1,8}", text(), 0..4),
-        user in text().prop_filter("a user has a name", |user| !user.is_empty()),
-    ) {
-        let mut plan = plan();
-        plan.env.clone_from(&env);
-        plan.labels.clone_from(&labels);
-        plan.user = Some(user.clone());
-        let text = dockerfile(&plan);
-        prop_assert_eq!(reader::pairs(&text, "ENV").into_iter().collect::<BTreeMap<_, _>>(), env);
-        prop_assert_eq!(reader::pairs(&text, "LABEL").into_iter().collect::<BTreeMap<_, _>>(), labels);
-        prop_assert_eq!(reader::value(&text, "USER"), Some(user));
     }
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::layer::Source;
 use crate::windows::regfile::import;
-use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit};
+use crate::windows::registry::{DataType, KeyMode};
 
 const REG: &str = r"C:\Windows\System32\reg.exe";
 
