@@ -23,6 +23,8 @@ pub struct Setup {
     pub config: Option<String>,
     /// What it reads as `/etc/hosts` besides the machine's own, and nobody else does.
     pub hosts: String,
+    /// Further arguments.
+    pub arguments: Vec<String>,
 }
 
 impl Dockerd {
@@ -58,6 +60,7 @@ impl Dockerd {
             ])
             .args(["--pidfile", &inside("pid"), "--host"])
             .arg(format!("unix://{}", inside("socket")))
+            .args(&setup.arguments)
             .args(["--bridge=none", "--iptables=false", "--ip6tables=false"])
             .arg("--storage-driver=vfs")
             .stdin(Stdio::null())
