@@ -184,23 +184,27 @@ fn class(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Result<Piece, &
     };
     let mut item = next()?;
     while item != (']', false) || ranges.is_empty() {
-        if item == (']', false) {
-            return Err("a [ has nothing in it");
-        }
-        let low = item.0;
+        let low = bound(item)?;
         item = next()?;
-        if item == ('-', false) {
-            let high = next()?;
-            if high == (']', false) {
-                return Err("a range has no end");
-            }
-            ranges.push((low, high.0));
+        let high = if item == ('-', false) {
+            let high = bound(next()?)?;
             item = next()?;
+            high
         } else {
-            ranges.push((low, low));
-        }
+            low
+        };
+        ranges.push((low, high));
     }
     Ok(Piece::OneOf { negated, ranges })
+}
+
+/// One end of a range; Docker wants a `\` before what would mean something else in its place.
+fn bound(item: (char, bool)) -> Result<char, &'static str> {
+    match item {
+        (']', false) => Err("a ] stands where a character is expected"),
+        ('-', false) => Err("a - stands where a character is expected"),
+        (character, _) => Ok(character),
+    }
 }
 
 /// Whether a pattern stands for a path or for a folder that it is in. All ways through the pattern

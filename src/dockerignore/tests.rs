@@ -112,11 +112,11 @@ fn what_is_no_pattern_is_named_with_its_line() {
         ),
         (
             "[]a",
-            r#".dockerignore:1: "[]a" is no pattern: a [ has nothing in it"#,
+            r#".dockerignore:1: "[]a" is no pattern: a ] stands where a character is expected"#,
         ),
         (
             "[a-]",
-            r#".dockerignore:1: "[a-]" is no pattern: a range has no end"#,
+            r#".dockerignore:1: "[a-]" is no pattern: a ] stands where a character is expected"#,
         ),
         (
             r"a\",
