@@ -378,3 +378,26 @@ impl fmt::Debug for Daemon {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_header_is_in_the_alphabet_that_the_daemon_reads_and_does_not_show_itself() {
+        let document = json!({ "password": "??>>\u{fe}~~ÿÿ" });
+        let header = json_header(&document);
+        let text = header.to_str().unwrap();
+        assert!(
+            text.contains(['-', '_']) && !text.contains(['+', '/']),
+            "{text}"
+        );
+        let bytes = URL_SAFE.decode(text).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&bytes).unwrap(), document);
+        assert_eq!(format!("{header:?}"), "Sensitive");
+    }
+}

@@ -7,15 +7,13 @@ use super::api::Message;
 use crate::progress::{Progress, Task};
 
 /// What the daemon says when there is nothing more to do about a layer.
-const ENDS: [&str; 8] = [
+const ENDS: [&str; 6] = [
     "Pull complete",
     "Already exists",
     "Pushed",
     "Layer already exists",
     "Mounted from",
     "Skipped",
-    "Download complete",
-    "Not pushing",
 ];
 
 pub(super) struct Layers<'a> {
@@ -63,5 +61,83 @@ impl<'a> Layers<'a> {
             }
         };
         line.set_position(current);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// Writes down what it is told.
+    #[derive(Clone, Default)]
+    struct Told(Arc<Mutex<Vec<String>>>);
+
+    struct Line(Told, String);
+
+    impl Told {
+        fn write(&self, text: String) {
+            self.0.lock().unwrap().push(text);
+        }
+    }
+
+    impl Progress for Told {
+        fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
+            self.write(format!("{label} of {total:?}"));
+            Arc::new(Line(self.clone(), label.to_owned()))
+        }
+
+        fn note(&self, message: &str) {
+            self.write(message.to_owned());
+        }
+    }
+
+    impl Task for Line {
+        fn advance(&self, _bytes: u64) {}
+
+        fn set_position(&self, bytes: u64) {
+            self.0.write(format!("{} at {bytes}", self.1));
+        }
+
+        fn done(&self, outcome: &str) {
+            self.0.write(format!("{} {outcome}", self.1));
+        }
+    }
+
+    #[test]
+    fn each_layer_has_a_line_for_what_is_done_about_it() {
+        let told = Told::default();
+        let mut layers = Layers::new(&told);
+        for message in [
+            r#"{"status": "The push refers to repository [x]"}"#,
+            r#"{"status": "Preparing", "progressDetail": {}, "id": "aa"}"#,
+            r#"{"status": "Downloading", "progressDetail": {"current": 1, "total": 9}, "id": "aa"}"#,
+            r#"{"status": "Downloading", "progressDetail": {"current": 9, "total": 9}, "id": "aa"}"#,
+            r#"{"status": "Extracting", "progressDetail": {"current": 4}, "id": "aa"}"#,
+            r#"{"status": "Layer already exists", "progressDetail": {}, "id": "bb"}"#,
+            r#"{"status": "Pull complete", "progressDetail": {}, "id": "aa"}"#,
+            r#"{"status": "Mounted from library/app", "id": "cc"}"#,
+        ] {
+            layers.show(&serde_json::from_str(message).unwrap());
+        }
+        let told = told.0.lock().unwrap().clone();
+        assert_eq!(
+            told,
+            [
+                "layer aa downloading of Some(9)",
+                "layer aa downloading at 1",
+                "layer aa downloading at 9",
+                "layer aa extracting of None",
+                "layer aa extracting at 4",
+                "layer bb of None",
+                "layer bb layer already exists",
+                "layer aa extracting pull complete",
+                "layer cc of None",
+                "layer cc mounted from library/app",
+            ]
+        );
     }
 }
