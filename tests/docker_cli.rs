@@ -109,6 +109,7 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
         "--pull",
         "--no-cache",
         "--build-arg=A=b=c",
+        "--label=team=web servers",
         "--registry",
         &host,
         "--push",
@@ -165,6 +166,7 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
         "{names:?}"
     );
     assert!(sent.contains("hostname.exe"), "{sent}");
+    assert!(sent.contains("web servers"), "{sent}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,5 @@
 //! A real daemon and the registries that it trusts, does not trust, or needs a password for.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
 
@@ -163,7 +163,7 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
     };
     let host = registry.host();
     let config = Some(registry.docker_config(&host, PASSWORD));
-    let allowed = support::loopback_options(config);
+    let mut allowed = support::loopback_options(config);
     let client = Registry::new(allowed.clone(), Arc::new(Silent)).unwrap();
     let ping = client.ping(&host).await.unwrap();
     assert!(
@@ -173,20 +173,28 @@ async fn a_password_goes_to_no_daemon_over_a_line_that_others_read_unless_that_i
             .unwrap()
             .is_some()
     );
-    let mut careful = allowed;
+    let mut careful = allowed.clone();
     careful.plain_credentials = false;
-    let client = Registry::new(careful, Arc::new(Silent)).unwrap();
-    let error = client.daemon_credential(&ping, true).await.unwrap_err();
+    let careful_client = Registry::new(careful.clone(), Arc::new(Silent)).unwrap();
+    let error = careful_client
+        .daemon_credential(&ping, true)
+        .await
+        .unwrap_err();
     let said = error.to_string();
     assert!(
         said.contains("Docker daemon") && !said.contains(PASSWORD),
         "{said}"
     );
-    assert!(
-        client
-            .daemon_credential(&ping, false)
-            .await
-            .unwrap()
-            .is_some()
-    );
+
+    // A registry that asks for none gets it only where nobody reads along.
+    let open = DockerRegistry::start(Setup::default()).unwrap();
+    let config = Some(registry.docker_config(&open.host(), PASSWORD));
+    allowed.config_file.clone_from(&config);
+    careful.config_file = config;
+    for (options, given) in [(allowed, true), (careful, false)] {
+        let client = Registry::new(options, Arc::new(Silent)).unwrap();
+        let ping = client.ping(&open.host()).await.unwrap();
+        let credential = client.daemon_credential(&ping, false).await.unwrap();
+        assert_eq!(credential.is_some(), given);
+    }
 }

@@ -15,7 +15,7 @@ use support::chain;
 use support::windows_daemon::{Asked, WindowsDaemon, built, shown};
 use wincimg::dockerfile::{ContextContent, ContextEntry, Rendered};
 use wincimg::engine::docker::{
-    BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, Listing,
+    BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, Listing, Preflight,
 };
 use wincimg::layer::LinkTo;
 use wincimg::progress::Silent;
@@ -229,6 +229,24 @@ async fn a_daemon_of_before_or_of_something_else_is_refused() {
     windows.script(|script| script.api_version = "1.99".to_owned());
     let daemon = connect(&windows).await.unwrap();
     assert_eq!(daemon.api_version().to_string(), "1.47");
+}
+
+#[tokio::test]
+async fn a_daemon_of_this_machine_needs_room_for_the_build() {
+    let windows = WindowsDaemon::start();
+    let daemon = connect(&windows).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut info = daemon.info().await.unwrap();
+    // The replayed daemon's own folder is on no disk here, so nobody can tell.
+    Preflight::new(&daemon, &info).disk(u64::MAX).unwrap();
+    info.docker_root_dir = folder.path().display().to_string();
+    let preflight = Preflight::new(&daemon, &info);
+    preflight.disk(1).unwrap();
+    let error = preflight.disk(u64::MAX).unwrap_err();
+    let said = error.to_string();
+    assert!(said.starts_with(&info.docker_root_dir), "{said}");
+    assert!(said.contains("needs about 17592186044415 MiB"), "{said}");
+    assert!(error.hint().contains("docker system prune"));
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::RecipeArgs;
+use super::recipe_args::{RecipeArgs, key_and_value};
 use super::registry_args;
 use super::session::Session;
 use crate::engine::delivery::{
@@ -57,6 +57,9 @@ pub(super) struct Build {
     /// The image's tag; with several builds the index's [default: the base's version, latest]
     #[arg(long, value_name = "TAG", value_parser = image_tag)]
     tag: Option<String>,
+    /// Give the image a label (repeatable)
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    labels: Vec<(String, String)>,
     /// Push to the registry
     #[arg(long)]
     push: bool,
@@ -191,7 +194,10 @@ impl Build {
             naming: &naming,
         };
         registry_args::run(async {
-            let images = order.plan(&registry, session).await?;
+            let mut images = order.plan(&registry, session).await?;
+            for image in &mut images {
+                image.plan.labels.extend(self.labels.iter().cloned());
+            }
             if self.dry_run {
                 return self.print_plans(&images);
             }

@@ -108,7 +108,8 @@ pub(super) fn found(image: &str) -> Result<Recipe, Failure> {
     Recipe::find(image).map_err(recipe_failure)
 }
 
-fn key_and_value(text: &str) -> Result<(String, String), String> {
+/// Reads `KEY=VALUE`.
+pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("{text:?} is no setting: expected KEY=VALUE")),

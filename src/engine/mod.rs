@@ -1,5 +1,6 @@
 //! From a recipe to images: [`order`] finds the bases and makes the plans, [`direct`] makes the
-//! images without Windows, [`delivery`] brings them to where they belong.
+//! images without Windows, [`docker`] lets a daemon on Windows make them, [`delivery`] brings them to
+//! where they belong.
 
 pub mod delivery;
 pub mod direct;

@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::{Value, json};
 
 use super::credentials::Proof;
-use super::ping::{Login, Ping};
+use super::ping::{Connection, Login, Ping};
 use super::{Registry, RegistryError};
 
 /// A credential in the form in which a Docker daemon takes it; it does not show itself.
@@ -37,42 +37,46 @@ impl fmt::Debug for DaemonCredential {
 }
 
 impl Registry {
-    /// The credential that a daemon needs for the registry that answered; none where the registry
-    /// asks for none. `readable` says that others could read what is sent to the daemon: then it
-    /// is an error unless that was allowed.
+    /// The credential that there is for the registry that answered, for a daemon to use. A registry
+    /// may ask for none until somebody pushes, so it is given along all the same; but not where it
+    /// could be read on its way, to the daemon (`readable`) or from there to the registry. If the
+    /// registry insists on one, that is an error.
     pub async fn daemon_credential(
         &self,
         ping: &Ping,
         readable: bool,
     ) -> Result<Option<DaemonCredential>, RegistryError> {
-        if ping.login == Login::NotNeeded {
-            return Ok(None);
-        }
         let inner = &self.0;
         let host = inner.host(&ping.host);
         let credential = inner.credential(&host).await?;
+        let Some(proof) = &credential.proof else {
+            return Ok(None);
+        };
+        let unprotected = readable || ping.connection == Connection::PlainHttp;
+        if unprotected && !inner.options.plain_credentials {
+            return match ping.login {
+                Login::NotNeeded => Ok(None),
+                Login::Basic | Login::Token => Err(RegistryError::PlainCredentials {
+                    host: "the Docker daemon".to_owned(),
+                    tried: credential.to_string(),
+                }),
+            };
+        }
         let server = match host.name.as_str() {
             "docker.io" => "https://index.docker.io/v1/",
             name => name,
         };
-        let document = match &credential.proof {
-            None => return Ok(None),
-            Some(Proof::Password { user, password }) => json!({
+        let document = match proof {
+            Proof::Password { user, password } => json!({
                 "username": user,
                 "password": password.reveal(),
                 "serveraddress": server,
             }),
-            Some(Proof::IdentityToken(token)) => json!({
+            Proof::IdentityToken(token) => json!({
                 "identitytoken": token.reveal(),
                 "serveraddress": server,
             }),
         };
-        if readable && !inner.options.plain_credentials {
-            return Err(RegistryError::PlainCredentials {
-                host: "the Docker daemon".to_owned(),
-                tried: credential.to_string(),
-            });
-        }
         Ok(Some(DaemonCredential {
             server: server.to_owned(),
             document,
