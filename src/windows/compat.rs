@@ -434,7 +434,10 @@ fn oldest_accepted(build: u32) -> String {
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PatchHost { to, kb: Some(kb) } => write!(f, "bring the host to {to} with {kb}"),
+            Self::PatchHost { to, kb: Some(kb) } => write!(
+                f,
+                "bring the host to {to} with {kb}: wincimg hotfix fetch {kb} --output ./hotfix"
+            ),
             Self::PatchHost { to, kb: None } => write!(
                 f,
                 "bring the host to {to} with the newest cumulative update of its build"
