@@ -1,6 +1,6 @@
 //! `wincimg build`, driven as a user would: against the registry of the demonstration, which counts
 //! what it is asked, and against real components.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod support;
 
@@ -706,6 +706,28 @@ fn a_registry_that_is_down_or_not_trusted_is_named_with_the_way_out() {
             assert!(stderr(&output).contains(&hint), "{}", stderr(&output));
         })
         .unwrap();
+}
+
+#[test]
+fn who_owns_the_context_makes_no_difference() {
+    let site = Site::new();
+    site.write("files/a.txt", "a");
+    site.write(
+        "recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
+    );
+    let digest = || {
+        let built = json_of(site.build(".").args(["--host-build", "17763.973"]));
+        built["images"][0]["digest"].clone()
+    };
+    let own = digest();
+    for path in ["files/a.txt", "files"] {
+        if std::os::unix::fs::chown(site.path(path), Some(12345), Some(12345)).is_err() {
+            eprintln!("skipped: only root can give files away");
+            return;
+        }
+    }
+    assert_eq!(digest(), own);
 }
 
 #[test]
