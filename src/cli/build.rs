@@ -1,8 +1,8 @@
 //! `wincimg build`: images from a recipe, for the hosts that are to run them.
 
 mod daemon;
+mod engine;
 
-use std::fmt;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use self::daemon::DaemonArgs;
+use self::engine::{Engine, EngineArg, Reason};
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
@@ -23,7 +24,7 @@ use super::session::Session;
 use crate::engine::delivery::{
     Delivered, DeliveredImage, Delivery, DeliveryError, Destination, Naming,
 };
-use crate::engine::direct::{AssembleOptions, DirectError, check};
+use crate::engine::direct::{AssembleOptions, DirectError};
 use crate::engine::order::PlannedImage;
 use crate::layer::{Compression, LayerError};
 use crate::oci::prefix::RegistryPrefix;
@@ -88,64 +89,6 @@ struct Job<'a> {
     progress: Arc<dyn Progress>,
     created: Option<Timestamp>,
     naming: &'a Naming,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum EngineArg {
-    Auto,
-    Docker,
-    Direct,
-}
-
-/// The engine of a run.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Engine {
-    Docker,
-    Direct,
-}
-
-impl Engine {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Docker => "docker",
-            Self::Direct => "direct",
-        }
-    }
-}
-
-/// Why it is that engine.
-enum Reason {
-    /// The user named it.
-    AskedFor,
-    /// Nothing in the plan needs another.
-    NothingNeedsWindows,
-    /// This does.
-    NeedsWindows(DirectError),
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AskedFor => f.write_str("asked for"),
-            Self::NothingNeedsWindows => f.write_str("nothing in the plan needs Windows"),
-            Self::NeedsWindows(obstacle) => obstacle.fmt(f),
-        }
-    }
-}
-
-impl EngineArg {
-    /// The engine that makes all of the images, and why it is that one.
-    fn choose(self, images: &[PlannedImage]) -> (Engine, Reason) {
-        let obstacle = || images.iter().find_map(|image| check(&image.plan).err());
-        match self {
-            Self::Docker => (Engine::Docker, Reason::AskedFor),
-            Self::Direct => (Engine::Direct, Reason::AskedFor),
-            Self::Auto => match obstacle() {
-                None => (Engine::Direct, Reason::NothingNeedsWindows),
-                Some(obstacle) => (Engine::Docker, Reason::NeedsWindows(obstacle)),
-            },
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
