@@ -148,7 +148,12 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
         ]
     };
     let refused = "The command 'powershell …' returned a non-zero code: 87";
-    windows.script(|script| script.builds = vec![failing(refused, 87), failing(MISMATCH, 0)]);
+    let newer = "a Windows version 10.0.20348-based image is incompatible with a 10.0.17763 host";
+    let failures = [(refused, 87), (MISMATCH, 0), (newer, 0)];
+    windows.script(|script| {
+        let builds = failures.map(|(message, code)| failing(message, code));
+        script.builds = builds.into();
+    });
     let build = async || {
         let listing = Listing::new(&text("FROM x")).unwrap();
         let options = BuildOptions::default();
@@ -169,6 +174,13 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
         "{error}"
     );
     assert!(error.hint().unwrap().contains("--isolation hyperv"));
+    assert!(
+        build()
+            .await
+            .hint()
+            .unwrap()
+            .contains("not older than the base")
+    );
 }
 
 #[tokio::test]

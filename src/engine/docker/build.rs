@@ -99,6 +99,20 @@ pub struct StepOutput {
 
 impl std::error::Error for StepOutput {}
 
+impl StepOutput {
+    /// What to do about words that Windows says when a base does not fit its host.
+    fn hint(&self) -> Option<&'static str> {
+        let has = |words| self.message.contains(words);
+        if has("0xc0370101") || has("does not match the host") {
+            Some("build with --isolation hyperv, or on a host of the base's version")
+        } else if has("-based image is incompatible with") {
+            Some("build on a host that is not older than the base")
+        } else {
+            None
+        }
+    }
+}
+
 impl fmt::Display for StepOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
@@ -124,15 +138,7 @@ impl BuildError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Docker(error) | Self::BrokenOff { source: error, .. } => error.hint(),
-            Self::Step { output, .. } => {
-                let mismatch = ["0xc0370101", "does not match the host", "incompatible with"];
-                let told = mismatch.iter().any(|words| output.message.contains(words));
-                told.then(|| {
-                    "this machine cannot run the base: build with --isolation hyperv, or on a host \
-                     of the base's version"
-                        .to_owned()
-                })
-            }
+            Self::Step { output, .. } => output.hint().map(str::to_owned),
             _ => None,
         }
     }

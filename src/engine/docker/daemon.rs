@@ -290,9 +290,11 @@ fn too_long(what: &str) -> DockerError {
     }
 }
 
-/// The words of a daemon on one line.
+/// The words of a daemon on one line, without what a terminal would obey.
 pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control());
+    let words: Vec<_> = words.filter(|word| !word.is_empty()).collect();
+    words.join(" ")
 }
 
 /// A value for one of the daemon's headers: JSON in base64, of the alphabet for URLs.

@@ -27,6 +27,8 @@ pub(super) struct Steps<'a> {
     current: Option<(Step, Arc<dyn Task>)>,
     output: VecDeque<String>,
     line: String,
+    /// Whether the cursor went back to the line's beginning.
+    returned: bool,
 }
 
 impl<'a> Steps<'a> {
@@ -36,6 +38,7 @@ impl<'a> Steps<'a> {
             current: None,
             output: VecDeque::new(),
             line: String::new(),
+            returned: false,
         }
     }
 
@@ -49,9 +52,21 @@ impl<'a> Steps<'a> {
         for character in text.chars() {
             match character {
                 '\n' => self.end_line(),
-                _ if self.line.len() < LINE => self.line.push(character),
-                _ => {}
+                '\r' => self.returned = true,
+                // A terminal is the user's, and no program of an image gets to paint on it.
+                _ if character.is_control() && character != '\t' => {}
+                _ => self.push(character),
             }
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        // What is written over an old line, as progress is, takes its place.
+        if std::mem::take(&mut self.returned) {
+            self.line.clear();
+        }
+        if self.line.len() < LINE {
+            self.line.push(character);
         }
     }
 
@@ -86,6 +101,7 @@ impl<'a> Steps<'a> {
 
     fn end_line(&mut self) {
         let line = std::mem::take(&mut self.line);
+        self.returned = false;
         let line = line.trim_end();
         // The daemon's own lines, about containers and images in between, begin with an arrow.
         let is_own = line.starts_with(" --->") || line.starts_with("Removing intermediate");
@@ -158,6 +174,18 @@ mod tests {
         let (step, output) = read(&["Step 1/2 : FROM x", "Step 9/9 : FAKE", "\n"]);
         assert_eq!(step.unwrap().number, 1);
         assert_eq!(output, ["Step 9/9 : FAKE"]);
+    }
+
+    #[test]
+    fn a_line_that_is_written_over_counts_as_it_ends_and_colours_are_dropped() {
+        let (_, output) = read(&[
+            "Step 1/1 : RUN x",
+            "\n",
+            "10%\r55%",
+            "\r100%\r\n",
+            "\u{1b}[31mred\u{7}\ttab\r\n",
+        ]);
+        assert_eq!(output, ["100%", "[31mred\ttab"]);
     }
 
     #[test]
