@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 
 use super::wine::Wine;
 
+/// How a case says that a process did not end in time.
+pub(crate) const HANGS: &str = "it does not end";
+
 /// How long anything in these tests may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -133,11 +136,7 @@ impl Running {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(
-                Instant::now() < until,
-                "it does not end: {}",
-                self.said_so_far()
-            );
+            assert!(Instant::now() < until, "{HANGS}: {}", self.said_so_far());
             thread::sleep(Duration::from_millis(5));
         }
     }
