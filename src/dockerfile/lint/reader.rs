@@ -1,6 +1,6 @@
 //! A Dockerfile as the daemon reads it, with the way back from every character to its line.
 //!
-//! The parsers on crates.io stop at the first mistake and read JSON and line ends more strictly
+//! The published parsers stop at the first mistake and read JSON and line ends more strictly
 //! than the daemon does. A linter needs the opposite: any text gives instructions, joined exactly
 //! as Moby joins them, so that what is found is what would happen.
 
