@@ -105,11 +105,13 @@ pub(crate) fn ctrl_break_is_sent_to_the_program_s_own_group(wine: &Wine) {
 }
 
 /// Runs the shim on a terminal and types ^C there.
+///
+/// The shell that `script` starts is replaced by wine: dash would take the ^C for its own and end with 130.
 fn with_ctrl_c_typed(wine: &Wine, words: &str) -> super::harness::Ended {
     let shim = shim(wine, &[]);
     let loader = shim.get_program().to_string_lossy();
     let script = format!(
-        "(sleep 2; printf '\\003'; sleep 3) | script -qec '{loader} shim.exe {words}' /dev/null"
+        "(sleep 2; printf '\\003'; sleep 3) | script -qec 'exec {loader} shim.exe {words}' /dev/null"
     );
     let mut command = Command::new("sh");
     command.args(["-c", &script]).env("TERM", "dumb");
