@@ -3,11 +3,19 @@
 //! Under process isolation a container shares the host's kernel, so the host's build decides how
 //! much an image may differ (see [`ERAS`]); under Hyper-V isolation it brings its own.
 
+mod choose;
+mod fix;
+mod rule;
+
 use std::fmt;
 
 use super::release::{self, Release, ReleaseKind};
-use super::update::{Kb, Update, Updates};
+use super::update::{Update, Updates};
 use super::version::WindowsVersion;
+
+pub use choose::{Entry, Runtime, choose};
+pub use fix::Fix;
+pub use rule::{Concern, Outcome, Rule};
 
 /// Whether a machine runs Windows Server or a client edition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -64,6 +72,8 @@ pub enum Isolation {
     Process,
     /// It runs in a small virtual machine with a kernel of its own.
     HyperV,
+    /// It is not kept apart: a Kubernetes `hostProcess` container is a program on the host.
+    HostProcess,
 }
 
 impl Isolation {
@@ -72,122 +82,9 @@ impl Isolation {
         match self {
             Self::Process => "process",
             Self::HyperV => "hyperv",
+            Self::HostProcess => "host-process",
         }
     }
-}
-
-/// The answer in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Outcome {
-    /// It starts.
-    Compatible,
-    /// It starts, but someone should look.
-    Warning,
-    /// It does not start.
-    Incompatible,
-    /// Nobody can tell from what is known.
-    Unknown,
-}
-
-/// Which rule decided; the names are part of the command line's contract.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Rule {
-    /// Host and image have the same build.
-    BuildMatch,
-    /// This host takes only its own build.
-    BuildMismatch,
-    /// Server 2016, and the revisions are equal.
-    RevisionMatch2016,
-    /// Server 2016 takes only its own revision.
-    RevisionMismatch2016,
-    /// Host and image are on different sides of the security update of 2020-02-11.
-    Baseline202002,
-    /// An older image within the range that the host accepts.
-    DownlevelLtsc,
-    /// The image is newer than its host.
-    ImageNewerThanHost,
-    /// The image is older than the range that the host accepts.
-    TooOldForHost,
-    /// Hyper-V isolation, and the image is not newer.
-    HypervOk,
-    /// Hyper-V isolation, but the image is newer.
-    HypervImageNewer,
-    /// Client editions before Windows 11 do not run process-isolated containers in production.
-    ClientProcessIsolation,
-    /// A version that decides is not known.
-    UnknownBuild,
-}
-
-impl Outcome {
-    /// The word in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Compatible => "compatible",
-            Self::Warning => "warning",
-            Self::Incompatible => "incompatible",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
-impl Rule {
-    /// The name in reports.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::BuildMatch => "build-match",
-            Self::BuildMismatch => "build-mismatch",
-            Self::RevisionMatch2016 => "revision-match-2016",
-            Self::RevisionMismatch2016 => "revision-mismatch-2016",
-            Self::Baseline202002 => "baseline-2020-02",
-            Self::DownlevelLtsc => "downlevel-ltsc",
-            Self::ImageNewerThanHost => "image-newer-than-host",
-            Self::TooOldForHost => "too-old-for-host",
-            Self::HypervOk => "hyperv-ok",
-            Self::HypervImageNewer => "hyperv-image-newer",
-            Self::ClientProcessIsolation => "client-process-isolation",
-            Self::UnknownBuild => "unknown-build",
-        }
-    }
-
-    /// What following or breaking this rule means.
-    pub fn outcome(self) -> Outcome {
-        match self {
-            Self::BuildMatch | Self::RevisionMatch2016 | Self::DownlevelLtsc | Self::HypervOk => {
-                Outcome::Compatible
-            }
-            Self::BuildMismatch
-            | Self::RevisionMismatch2016
-            | Self::Baseline202002
-            | Self::ImageNewerThanHost
-            | Self::TooOldForHost
-            | Self::HypervImageNewer
-            | Self::ClientProcessIsolation => Outcome::Incompatible,
-            Self::UnknownBuild => Outcome::Unknown,
-        }
-    }
-}
-
-/// The next thing to do about a verdict that is not green.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fix {
-    /// Install updates on the host.
-    PatchHost {
-        /// The revision to reach.
-        to: WindowsVersion,
-        /// The first update that gets there, where one is known.
-        kb: Option<Kb>,
-    },
-    /// Build the image again on a base that fits the host.
-    RebuildImage {
-        /// The host it is for.
-        host: HostBuild,
-        /// Whether Hyper-V isolation would run the image as it is.
-        or_hyperv: bool,
-    },
-    /// Ask for Hyper-V isolation.
-    UseHyperV,
-    /// Find out the version that is missing.
-    FindVersion,
 }
 
 /// What was decided about one image on one host, and why.
@@ -228,18 +125,22 @@ const FIRST_CLIENT_WITH_PROCESS_ISOLATION: u32 = 22000;
 /// The first revision of each build that has the changed user/kernel interface of 2020-02-11.
 const LINE_OF_2020_02: [(u32, u32); 4] = [(14393, 3504), (17763, 1039), (18362, 657), (18363, 657)];
 
+const HOST_PROCESS: &str =
+    "a host process container is a program on the host and needs no matching version of Windows";
+
 /// Decides whether an image starts on a host. A version that could not be read is `None`.
 pub fn judge(
     host: Option<HostBuild>,
     image: Option<WindowsVersion>,
     isolation: Isolation,
 ) -> Verdict {
-    let rule = match (host, image) {
-        (Some(host), Some(image)) => match isolation {
-            Isolation::Process => rule_for_process_isolation(host, image),
-            Isolation::HyperV if image.build <= host.version.build => Rule::HypervOk,
-            Isolation::HyperV => Rule::HypervImageNewer,
-        },
+    let rule = match (isolation, host, image) {
+        (Isolation::HostProcess, _, _) => Rule::HostProcess,
+        (Isolation::Process, Some(host), Some(image)) => rule_for_process_isolation(host, image),
+        (Isolation::HyperV, Some(host), Some(image)) if image.build <= host.version.build => {
+            Rule::HypervOk
+        }
+        (Isolation::HyperV, Some(_), Some(_)) => Rule::HypervImageNewer,
         _ => Rule::UnknownBuild,
     };
     Verdict {
@@ -294,6 +195,9 @@ fn line_of_2020_02(build: u32) -> Option<u32> {
 }
 
 fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -> Option<Fix> {
+    if rule == Rule::HostProcess {
+        return None;
+    }
     let (Some(host), Some(image)) = (host, image) else {
         return Some(Fix::FindVersion);
     };
@@ -350,6 +254,9 @@ pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
 impl Verdict {
     /// Why, in the words of an operator: both versions and the rule.
     pub fn reason(&self) -> String {
+        if self.rule == Rule::HostProcess {
+            return HOST_PROCESS.to_owned();
+        }
         let (Some(host), Some(image)) = (self.host, self.image) else {
             let missing = match (self.host, self.image) {
                 (None, Some(_)) => "the host's Windows version is not known",
@@ -414,6 +321,7 @@ impl Verdict {
                  production; image {image} would need Hyper-V isolation",
                 release::name_of(build)
             ),
+            Rule::HostProcess => HOST_PROCESS.to_owned(),
             Rule::UnknownBuild => {
                 let side = match (host.version.revision, image.revision) {
                     (None, None) => format!("the revisions of host {host} and image {image} are"),
@@ -429,43 +337,6 @@ impl Verdict {
 fn oldest_accepted(build: u32) -> String {
     let oldest = release::stable_abi_before(build).map_or(build, |release| release.build);
     release::name_of(oldest)
-}
-
-impl fmt::Display for Fix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PatchHost { to, kb: Some(kb) } => write!(
-                f,
-                "bring the host to {to} with {kb}: wincimg hotfix fetch {kb} --output ./hotfix"
-            ),
-            Self::PatchHost { to, kb: None } => write!(
-                f,
-                "bring the host to {to} with the newest cumulative update of its build"
-            ),
-            Self::RebuildImage { host, or_hyperv } => {
-                f.write_str("build the image again on a base that fits the host: ")?;
-                let exact = host.version.revision.is_some_and(|_| {
-                    base_release_for(host.version.build)
-                        .is_some_and(|release| release.build == host.version.build)
-                });
-                match (exact, floating_tag_for(*host)) {
-                    (true, Some(tag)) => write!(f, "tag {} or {tag}", host.version.os_version())?,
-                    (true, None) => write!(f, "tag {}", host.version.os_version())?,
-                    (false, Some(tag)) => write!(f, "tag {tag}")?,
-                    (false, None) => write!(f, "one of build {}", host.version.build)?,
-                }
-                if *or_hyperv {
-                    f.write_str("; or run it with Hyper-V isolation")?;
-                }
-                Ok(())
-            }
-            Self::UseHyperV => f.write_str("run it with Hyper-V isolation"),
-            Self::FindVersion => f.write_str(
-                "give the full version, such as 17763.973: a node has it in \
-                 status.nodeInfo.kernelVersion, an image in its config's os.version",
-            ),
-        }
-    }
 }
 
 #[cfg(test)]

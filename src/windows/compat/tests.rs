@@ -81,8 +81,7 @@ fn fixes_say_what_to_do_next() {
     };
     assert_eq!(
         fix("17763.973", "17763.1158"),
-        "bring the host to 17763.1158 with KB4549949: \
-         wincimg hotfix fetch KB4549949 --output ./hotfix"
+        "bring the host to 17763.1158 with KB4549949"
     );
     assert_eq!(
         fix("17763.1158", "17763.973"),
@@ -102,8 +101,7 @@ fn fixes_say_what_to_do_next() {
     assert_eq!(fix("20348.1", "20348.1"), "");
     assert_eq!(
         fix("17763.973", "17763.1040"),
-        "bring the host to 17763.1075 with KB4537818: \
-         wincimg hotfix fetch KB4537818 --output ./hotfix",
+        "bring the host to 17763.1075 with KB4537818",
         "no update brings a host to the image's own revision"
     );
     assert_eq!(

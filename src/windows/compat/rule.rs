@@ -1,0 +1,149 @@
+//! The rules that decide, by the names under which reports give them, and what each means. The names
+//! are part of the command line's contract.
+
+/// The answer in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Outcome {
+    /// It starts.
+    Compatible,
+    /// It starts, but someone should look.
+    Warning,
+    /// It does not start.
+    Incompatible,
+    /// Nobody can tell from what is known.
+    Unknown,
+}
+
+/// Which rule about the versions of host and image decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Rule {
+    /// Host and image have the same build.
+    BuildMatch,
+    /// This host takes only its own build.
+    BuildMismatch,
+    /// Server 2016, and the revisions are equal.
+    RevisionMatch2016,
+    /// Server 2016 takes only its own revision.
+    RevisionMismatch2016,
+    /// Host and image are on different sides of the security update of 2020-02-11.
+    Baseline202002,
+    /// An older image within the range that the host accepts.
+    DownlevelLtsc,
+    /// The image is newer than its host.
+    ImageNewerThanHost,
+    /// The image is older than the range that the host accepts.
+    TooOldForHost,
+    /// Hyper-V isolation, and the image is not newer.
+    HypervOk,
+    /// Hyper-V isolation, but the image is newer.
+    HypervImageNewer,
+    /// Client editions before Windows 11 do not run process-isolated containers in production.
+    ClientProcessIsolation,
+    /// A host process container: a program on the host, whatever its image is built on.
+    HostProcess,
+    /// A version that decides is not known.
+    UnknownBuild,
+}
+
+/// What else keeps a container from starting, or deserves a look, whatever the versions say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Concern {
+    /// The image is an index, and the host's runtime takes none of its entries.
+    NoMatchingPlatform,
+    /// The image is for another system.
+    NotWindows,
+    /// Host process containers need containerd.
+    HostProcessUnsupported,
+    /// No node can be chosen for the workload.
+    NoHostSelected,
+    /// Nothing keeps the workload off nodes that do not run Windows.
+    NoWindowsSelector,
+    /// Windows gets no updates any more in the version that the image is built on.
+    EndOfSupport,
+    /// The kubelet may give up before the image is there.
+    PullDeadline,
+    /// The pod is given more time to stop than the image lets its program have.
+    GracePeriod,
+    /// The tag can mean another image tomorrow.
+    FloatingTag,
+}
+
+impl Outcome {
+    /// The word in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Compatible => "compatible",
+            Self::Warning => "warning",
+            Self::Incompatible => "incompatible",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+impl Rule {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::BuildMatch => "build-match",
+            Self::BuildMismatch => "build-mismatch",
+            Self::RevisionMatch2016 => "revision-match-2016",
+            Self::RevisionMismatch2016 => "revision-mismatch-2016",
+            Self::Baseline202002 => "baseline-2020-02",
+            Self::DownlevelLtsc => "downlevel-ltsc",
+            Self::ImageNewerThanHost => "image-newer-than-host",
+            Self::TooOldForHost => "too-old-for-host",
+            Self::HypervOk => "hyperv-ok",
+            Self::HypervImageNewer => "hyperv-image-newer",
+            Self::ClientProcessIsolation => "client-process-isolation",
+            Self::HostProcess => "host-process",
+            Self::UnknownBuild => "unknown-build",
+        }
+    }
+
+    /// What following or breaking this rule means.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::BuildMatch | Self::RevisionMatch2016 | Self::DownlevelLtsc | Self::HypervOk | Self::HostProcess => Outcome::Compatible,
+            Self::BuildMismatch
+            | Self::RevisionMismatch2016
+            | Self::Baseline202002
+            | Self::ImageNewerThanHost
+            | Self::TooOldForHost
+            | Self::HypervImageNewer
+            | Self::ClientProcessIsolation => Outcome::Incompatible,
+            Self::UnknownBuild => Outcome::Unknown,
+        }
+    }
+}
+
+impl Concern {
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NoMatchingPlatform => "no-matching-platform",
+            Self::NotWindows => "not-windows",
+            Self::HostProcessUnsupported => "host-process-unsupported",
+            Self::NoHostSelected => "no-host-selected",
+            Self::NoWindowsSelector => "no-windows-selector",
+            Self::EndOfSupport => "end-of-support",
+            Self::PullDeadline => "pull-deadline",
+            Self::GracePeriod => "grace-period",
+            Self::FloatingTag => "floating-tag",
+        }
+    }
+
+    /// What having it means.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::NoMatchingPlatform | Self::NotWindows | Self::HostProcessUnsupported => {
+                Outcome::Incompatible
+            }
+            Self::NoHostSelected
+            | Self::NoWindowsSelector
+            | Self::EndOfSupport
+            | Self::PullDeadline
+            | Self::GracePeriod
+            | Self::FloatingTag => Outcome::Warning,
+        }
+    }
+}
