@@ -9,7 +9,7 @@ use clap::Args;
 
 use super::failure::Failure;
 use super::session::Session;
-use crate::cluster::nodes::{NodeList, NodesError, read_nodes};
+use crate::cluster::nodes::{Node, NodeList, NodesError, read_nodes};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
@@ -39,29 +39,38 @@ impl HostArgs {
 
     /// Every host that was named, in order; none at all is a mistake.
     pub(super) fn all(&self, session: &Session) -> Result<Vec<NamedHost>, Failure> {
-        let mut hosts: Vec<NamedHost> = self
-            .builds
-            .iter()
-            .map(|version| NamedHost {
-                name: None,
-                build: Some(HostBuild::new(*version)),
+        let hosts = self.nodes(session)?.windows.into_iter();
+        Ok(hosts
+            .map(|node| NamedHost {
+                name: node.name,
+                build: node.build,
             })
-            .collect();
+            .collect())
+    }
+
+    /// The same with all that is known of them, and the nodes that run another system.
+    pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
+        let mut hosts = NodeList {
+            windows: self
+                .builds
+                .iter()
+                .map(|version| Node::of_build(HostBuild::new(*version)))
+                .collect(),
+            others: Vec::new(),
+        };
         if let Some(path) = &self.nodes {
             let list = read(path)?;
-            if list.others > 0 {
+            if !list.others.is_empty() {
                 session.note(format_args!(
                     "nodes without Windows are left out: {} of {}",
-                    list.others,
-                    list.others + list.windows.len()
+                    list.others.len(),
+                    list.others.len() + list.windows.len()
                 ));
             }
-            hosts.extend(list.windows.into_iter().map(|node| NamedHost {
-                name: Some(node.name),
-                build: node.build,
-            }));
+            hosts.windows.extend(list.windows);
+            hosts.others = list.others;
         }
-        if hosts.is_empty() {
+        if hosts.windows.is_empty() {
             let failure = match &self.nodes {
                 Some(path) => Failure::usage(anyhow!("{} lists no Windows node", shown(path))),
                 None => Failure::usage(anyhow!("no host is named")),

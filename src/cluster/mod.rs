@@ -1,3 +1,17 @@
-//! What a Kubernetes cluster says about its Windows nodes.
+//! What a Kubernetes cluster says about its nodes and about the pods that are to run on them.
 
 pub mod nodes;
+pub mod pod;
+pub mod scheduling;
+pub mod workloads;
+
+use serde::{Deserialize, Deserializer};
+
+/// Reads `null`, which Go writes for an empty list or map, as the empty value.
+fn null_is_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}

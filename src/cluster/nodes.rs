@@ -1,29 +1,51 @@
 //! Nodes as `kubectl get nodes -o json` prints them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io::Read;
 
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
-use crate::windows::compat::{Edition, HostBuild};
+use super::null_is_default;
+use super::scheduling::Taint;
+use crate::windows::compat::{Edition, HostBuild, Runtime};
 use crate::windows::version::WindowsVersion;
 
-/// A Windows node; its build is absent where no part of it could be read.
+/// The label that says which system a node runs.
+pub(super) const OS_LABEL: &str = "kubernetes.io/os";
+/// Its name before Kubernetes 1.14.
+pub(super) const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
+/// The label that says which build of Windows a node runs.
+pub(super) const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
+
+/// A node, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WindowsNode {
-    /// The node's name.
-    pub name: String,
-    /// Which Windows it runs.
+pub struct Node {
+    /// Its name; absent for a host of which only the build was given.
+    pub name: Option<String>,
+    /// Which Windows it runs; absent where that could not be read, and for other systems.
     pub build: Option<HostBuild>,
+    /// What runs its containers.
+    pub runtime: Runtime,
+    /// `amd64`, `arm64`, …
+    pub architecture: String,
+    /// Its labels.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it has no other labels than these.
+    pub labels_are_complete: bool,
+    /// What keeps pods off it.
+    pub taints: Vec<Taint>,
 }
 
-/// The nodes of a cluster, as far as they matter here.
+/// The nodes of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct NodeList {
     /// The Windows nodes, in the order of the list.
-    pub windows: Vec<WindowsNode>,
-    /// How many nodes run something else.
-    pub others: usize,
+    pub windows: Vec<Node>,
+    /// Those that run something else.
+    pub others: Vec<Node>,
 }
 
 /// Why a text is no list of nodes.
@@ -50,65 +72,100 @@ pub enum NodesError {
     Empty,
 }
 
+/// A document that is written as an object; derived code alone would take a list too.
+struct Object(Document);
+
+impl<'de> Deserialize<'de> for Object {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+
+        impl<'de> Visitor<'de> for Fields {
+            type Value = Object;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object, as kubectl prints it")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object, A::Error> {
+                Document::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(Fields)
+    }
+}
+
 #[derive(Deserialize)]
-#[serde(expecting = "an object, as kubectl prints it")]
 struct Document {
     kind: Option<String>,
-    items: Option<Vec<Node>>,
-    #[serde(flatten)]
-    itself: Fields,
-}
-
-#[derive(Deserialize)]
-#[serde(expecting = "a node object")]
-struct Node {
-    kind: Option<String>,
-    #[serde(flatten)]
-    fields: Fields,
-}
-
-#[derive(Deserialize, Default)]
-struct Fields {
+    items: Option<Vec<NodeObject>>,
     #[serde(default)]
     metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
     #[serde(default)]
     status: Status,
 }
 
-#[derive(Deserialize, Default)]
+/// A node as the API gives it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(expecting = "a node object")]
+pub(super) struct NodeObject {
+    kind: Option<String>,
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Debug, Clone, Deserialize, Default)]
 struct Metadata {
     #[serde(default)]
     name: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     labels: BTreeMap<String, String>,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Debug, Clone, Deserialize, Default)]
+struct Spec {
+    #[serde(default, deserialize_with = "null_is_default")]
+    taints: Vec<Taint>,
+}
+
+#[derive(Debug, Clone, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Status {
     #[serde(default)]
     node_info: NodeInfo,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Debug, Clone, Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct NodeInfo {
     #[serde(default)]
     operating_system: String,
     #[serde(default)]
+    architecture: String,
+    #[serde(default)]
     kernel_version: String,
     #[serde(default)]
     os_image: String,
+    #[serde(default)]
+    container_runtime_version: String,
 }
 
 /// Reads a list of nodes, or a single one.
 pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
     let reader = std::io::BufReader::with_capacity(1 << 16, source);
-    let document: Document = serde_json::from_reader(reader).map_err(from_json)?;
+    let Object(document) = serde_json::from_reader(reader).map_err(from_json)?;
     let items = match (document.kind.as_deref(), document.items) {
-        (Some("Node"), None) => vec![Node {
+        (Some("Node"), None) => vec![NodeObject {
             kind: None,
-            fields: document.itself,
+            metadata: document.metadata,
+            spec: document.spec,
+            status: document.status,
         }],
         (None | Some("List" | "NodeList"), Some(items)) => items,
         (Some(kind), _) => return Err(NodesError::OtherKind(format!("kind {kind:?}"))),
@@ -127,10 +184,7 @@ pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
             None | Some("Node") => {}
             Some(kind) => return Err(NodesError::OtherKind(format!("an item of kind {kind:?}"))),
         }
-        match item.fields.windows_node() {
-            Some(node) => list.windows.push(node),
-            None => list.others += 1,
-        }
+        list.add(item);
     }
     Ok(list)
 }
@@ -151,28 +205,88 @@ fn from_json(error: serde_json::Error) -> NodesError {
     }
 }
 
-impl Fields {
-    fn windows_node(self) -> Option<WindowsNode> {
-        let info = &self.status.node_info;
-        let label = |name: &str| self.metadata.labels.get(name).map(String::as_str);
-        let system = match info.operating_system.as_str() {
-            "" => label("kubernetes.io/os").unwrap_or_default(),
-            system => system,
-        };
-        if system != "windows" {
-            return None;
+impl NodeList {
+    pub(super) fn add(&mut self, object: NodeObject) {
+        let is_windows = object.system() == "windows";
+        let node = object.into_node(is_windows);
+        if is_windows {
+            self.windows.push(node);
+        } else {
+            self.others.push(node);
         }
-        let version: Option<WindowsVersion> = info.kernel_version.parse().ok().or_else(|| {
-            label("node.kubernetes.io/windows-build").and_then(|build| build.parse().ok())
+    }
+}
+
+impl NodeObject {
+    pub(super) fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    fn label(&self, name: &str) -> Option<&str> {
+        self.metadata.labels.get(name).map(String::as_str)
+    }
+
+    fn system(&self) -> &str {
+        match self.status.node_info.operating_system.as_str() {
+            "" => self
+                .label(OS_LABEL)
+                .or_else(|| self.label(OLD_OS_LABEL))
+                .unwrap_or_default(),
+            system => system,
+        }
+    }
+
+    fn into_node(self, is_windows: bool) -> Node {
+        let info = &self.status.node_info;
+        let version: Option<WindowsVersion> = info
+            .kernel_version
+            .parse()
+            .ok()
+            .or_else(|| self.label(BUILD_LABEL).and_then(|build| build.parse().ok()));
+        let build = version.filter(|_| is_windows).map(|version| {
+            match Edition::of_product(&info.os_image) {
+                Some(edition) => HostBuild { version, edition },
+                None => HostBuild::new(version),
+            }
         });
-        let build = version.map(|version| match Edition::of_product(&info.os_image) {
-            Some(edition) => HostBuild { version, edition },
-            None => HostBuild::new(version),
-        });
-        Some(WindowsNode {
-            name: self.metadata.name,
+        let architecture = match info.architecture.as_str() {
+            "" => self.label("kubernetes.io/arch").unwrap_or("amd64"),
+            architecture => architecture,
+        };
+        Node {
             build,
-        })
+            runtime: Runtime::of_node(&info.container_runtime_version),
+            architecture: architecture.to_owned(),
+            name: Some(self.metadata.name),
+            labels: self.metadata.labels,
+            labels_are_complete: true,
+            taints: self.spec.taints,
+        }
+    }
+}
+
+impl Node {
+    /// A Windows host of which only the build is known: nothing about it rules a pod out that does
+    /// not contradict the build.
+    pub fn of_build(build: HostBuild) -> Self {
+        let labels = [
+            (OS_LABEL, "windows".to_owned()),
+            (OLD_OS_LABEL, "windows".to_owned()),
+            ("kubernetes.io/arch", "amd64".to_owned()),
+            (BUILD_LABEL, format!("10.0.{}", build.version.build)),
+        ];
+        Self {
+            name: None,
+            build: Some(build),
+            runtime: Runtime::Containerd,
+            architecture: "amd64".to_owned(),
+            labels: labels
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            labels_are_complete: false,
+            taints: Vec::new(),
+        }
     }
 }
 
@@ -205,7 +319,7 @@ mod tests {
             .iter()
             .map(|node| {
                 (
-                    node.name.as_str(),
+                    node.name.as_deref().unwrap_or_default(),
                     node.build.map(|build| build.to_string()),
                 )
             })
@@ -218,7 +332,7 @@ mod tests {
                 ("w3", None)
             ]
         );
-        assert_eq!(list.others, 1);
+        assert_eq!(list.others.len(), 1);
     }
 
     #[test]

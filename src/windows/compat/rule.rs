@@ -103,7 +103,11 @@ impl Rule {
     /// What following or breaking this rule means.
     pub fn outcome(self) -> Outcome {
         match self {
-            Self::BuildMatch | Self::RevisionMatch2016 | Self::DownlevelLtsc | Self::HypervOk | Self::HostProcess => Outcome::Compatible,
+            Self::BuildMatch
+            | Self::RevisionMatch2016
+            | Self::DownlevelLtsc
+            | Self::HypervOk
+            | Self::HostProcess => Outcome::Compatible,
             Self::BuildMismatch
             | Self::RevisionMismatch2016
             | Self::Baseline202002

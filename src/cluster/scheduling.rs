@@ -1,0 +1,271 @@
+//! Which nodes a pod can be put on: the scheduler's hard rules, as far as nodes decide them.
+//!
+//! What comes and goes is left out: a node that is cordoned or not ready today is one that the pod
+//! may be put on tomorrow.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::nodes::{BUILD_LABEL, Node, OLD_OS_LABEL, OS_LABEL};
+use super::null_is_default;
+
+/// Where a pod may be put.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct Scheduling {
+    /// The one node that the pod names, past the scheduler.
+    pub node_name: Option<String>,
+    /// Labels that a node must have.
+    pub selector: BTreeMap<String, String>,
+    /// Terms of the required node affinity, of which a node must meet one.
+    pub affinity: Option<Vec<Term>>,
+    /// Which taints do not matter.
+    pub tolerations: Vec<Toleration>,
+}
+
+/// Requirements that a node must meet all at once.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Term {
+    /// About its labels.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub match_expressions: Vec<Requirement>,
+    /// About its fields, of which there is only `metadata.name`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub match_fields: Vec<Requirement>,
+}
+
+/// One requirement of a term.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+pub struct Requirement {
+    /// The label's or field's name.
+    pub key: String,
+    /// What is required of it.
+    pub operator: Operator,
+    /// What it is held against.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub values: Vec<String>,
+}
+
+/// How a requirement holds a label against values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+pub enum Operator {
+    /// It is one of them.
+    In,
+    /// It is absent or none of them.
+    NotIn,
+    /// It is there.
+    Exists,
+    /// It is absent.
+    DoesNotExist,
+    /// It is a number and greater.
+    Gt,
+    /// It is a number and less.
+    Lt,
+}
+
+/// What keeps pods off a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+pub struct Taint {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub value: String,
+    /// `NoSchedule`, `NoExecute` or `PreferNoSchedule`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub effect: String,
+}
+
+/// Taints that do not matter to a pod.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Deserialize)]
+pub struct Toleration {
+    /// Their name; empty for all.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub key: String,
+    /// `Equal`, which is the default, `Exists`, `Gt` or `Lt`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub operator: String,
+    /// Their value.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub value: String,
+    /// Their effect; empty for all.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub effect: String,
+}
+
+/// Which system a pod asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum System {
+    /// Windows, and nothing else.
+    Windows,
+    /// Something else.
+    Other,
+    /// It does not say.
+    Unsaid,
+}
+
+impl Scheduling {
+    /// Whether a pod may be put on this node.
+    pub fn admits(&self, node: &Node) -> bool {
+        if let Some(wanted) = &self.node_name {
+            return node.name.as_ref().is_none_or(|name| name == wanted);
+        }
+        let selected = self
+            .selector
+            .iter()
+            .all(|(key, value)| match node.labels.get(key) {
+                Some(own) => own == value,
+                None => !node.labels_are_complete,
+            });
+        selected
+            && self
+                .affinity
+                .as_ref()
+                .is_none_or(|terms| terms.iter().any(|term| term.is_met_by(node)))
+            && node.taints.iter().all(|taint| self.tolerates(taint))
+    }
+
+    fn tolerates(&self, taint: &Taint) -> bool {
+        let keeps_off = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+        !keeps_off
+            || taint.is_passing()
+            || self
+                .tolerations
+                .iter()
+                .any(|toleration| toleration.covers(taint))
+    }
+
+    /// The system that every node it admits runs, as far as its text says so.
+    pub fn system(&self) -> System {
+        let named = |key: &str| match self.selector.get(key).map(String::as_str) {
+            Some("windows") => System::Windows,
+            Some(_) => System::Other,
+            None => System::Unsaid,
+        };
+        let from_build = match self.selector.contains_key(BUILD_LABEL) {
+            true => System::Windows,
+            false => System::Unsaid,
+        };
+        [named(OS_LABEL), named(OLD_OS_LABEL), from_build]
+            .into_iter()
+            .find(|system| *system != System::Unsaid)
+            .unwrap_or_else(|| self.system_of_affinity())
+    }
+
+    fn system_of_affinity(&self) -> System {
+        let mut systems = self.affinity.iter().flatten().map(Term::system);
+        match systems.next() {
+            Some(first) if systems.all(|system| system == first) => first,
+            _ => System::Unsaid,
+        }
+    }
+}
+
+impl Term {
+    /// A term that requires nothing is met by no node.
+    fn is_met_by(&self, node: &Node) -> bool {
+        let is_empty = self.match_expressions.is_empty() && self.match_fields.is_empty();
+        let labels = || {
+            self.match_expressions.iter().all(|requirement| {
+                let label = node.labels.get(&requirement.key);
+                let may_have_it = label.is_none() && !node.labels_are_complete;
+                may_have_it || requirement.is_met_by(label.map(String::as_str))
+            })
+        };
+        let fields = || {
+            self.match_fields.iter().all(|requirement| {
+                requirement.key == "metadata.name"
+                    && (node.name.is_none() || requirement.is_met_by(node.name.as_deref()))
+            })
+        };
+        !is_empty && labels() && fields()
+    }
+
+    fn system(&self) -> System {
+        self.match_expressions
+            .iter()
+            .map(Requirement::system)
+            .find(|system| *system != System::Unsaid)
+            .unwrap_or(System::Unsaid)
+    }
+}
+
+impl Requirement {
+    fn is_met_by(&self, value: Option<&str>) -> bool {
+        let listed = |value: &str| self.values.iter().any(|listed| listed == value);
+        match self.operator {
+            Operator::In => value.is_some_and(listed),
+            Operator::NotIn => !value.is_some_and(listed),
+            Operator::Exists => value.is_some(),
+            Operator::DoesNotExist => value.is_none(),
+            Operator::Gt => self.numbers(value).is_some_and(|(own, bound)| own > bound),
+            Operator::Lt => self.numbers(value).is_some_and(|(own, bound)| own < bound),
+        }
+    }
+
+    fn numbers(&self, value: Option<&str>) -> Option<(i64, i64)> {
+        let [bound] = &self.values[..] else {
+            return None;
+        };
+        Some((value?.parse().ok()?, bound.parse().ok()?))
+    }
+
+    fn system(&self) -> System {
+        let is_os = self.key == OS_LABEL || self.key == OLD_OS_LABEL;
+        let names_windows = self.values.iter().any(|value| value == "windows");
+        match self.operator {
+            Operator::In if is_os && self.values == ["windows"] => System::Windows,
+            Operator::In if is_os && !names_windows => System::Other,
+            Operator::NotIn if is_os && names_windows => System::Other,
+            Operator::In | Operator::Exists | Operator::Gt | Operator::Lt
+                if self.key == BUILD_LABEL =>
+            {
+                System::Windows
+            }
+            _ => System::Unsaid,
+        }
+    }
+}
+
+impl Taint {
+    /// Whether Kubernetes itself sets and removes it as a node's condition changes.
+    fn is_passing(&self) -> bool {
+        matches!(
+            self.key.as_str(),
+            "node.kubernetes.io/not-ready"
+                | "node.kubernetes.io/unreachable"
+                | "node.kubernetes.io/unschedulable"
+                | "node.kubernetes.io/memory-pressure"
+                | "node.kubernetes.io/disk-pressure"
+                | "node.kubernetes.io/pid-pressure"
+                | "node.kubernetes.io/network-unavailable"
+                | "node.kubernetes.io/out-of-service"
+                | "node.cloudprovider.kubernetes.io/uninitialized"
+                | "node.cloudprovider.kubernetes.io/shutdown"
+                | "ToBeDeletedByClusterAutoscaler"
+                | "DeletionCandidateOfClusterAutoscaler"
+        )
+    }
+}
+
+impl Toleration {
+    fn covers(&self, taint: &Taint) -> bool {
+        let names_it = self.key == taint.key || (self.key.is_empty() && self.operator == "Exists");
+        let fits = match self.operator.as_str() {
+            "" | "Equal" => self.value == taint.value,
+            "Exists" => true,
+            "Gt" => self.numbers(taint).is_some_and(|(taint, own)| taint > own),
+            "Lt" => self.numbers(taint).is_some_and(|(taint, own)| taint < own),
+            _ => false,
+        };
+        names_it && fits && (self.effect.is_empty() || self.effect == taint.effect)
+    }
+
+    fn numbers(&self, taint: &Taint) -> Option<(i64, i64)> {
+        Some((taint.value.parse().ok()?, self.value.parse().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,385 @@
+//! Workloads as people write them and as `kubectl get -o yaml|json` prints them: several documents,
+//! lists, everything that makes pods, and runtime classes; any other kind of object is passed over.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::null_is_default;
+use super::pod::{PodObject, PodTemplate, RuntimeClass};
+use super::scheduling::Toleration;
+
+/// Something that makes pods.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workload {
+    /// What it is called.
+    pub id: WorkloadId,
+    /// Where it was read, where it is from a file.
+    pub origin: Option<Origin>,
+    /// The pods that it makes.
+    pub template: PodTemplate,
+    /// What made it, if something did.
+    owner: Option<WorkloadId>,
+}
+
+/// What a workload is called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
+pub struct WorkloadId {
+    /// `Deployment`, `Pod`, …
+    pub kind: String,
+    /// Where it lives; `default` where it does not say.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Origin {
+    /// The file as it was named.
+    pub file: String,
+    /// The line where the object's document begins, counted from 1.
+    pub line: usize,
+}
+
+/// What was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WorkloadList {
+    /// In the order of the files.
+    pub workloads: Vec<Workload>,
+    /// Runtime classes that they may name.
+    pub runtime_classes: Vec<RuntimeClass>,
+}
+
+/// Why a text holds no workloads.
+#[derive(Debug, thiserror::Error)]
+pub enum WorkloadsError {
+    /// It is neither YAML nor JSON.
+    #[error("line {line}, column {column}: {problem}; expected Kubernetes objects as YAML or JSON")]
+    Malformed {
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// What the parser says.
+        problem: String,
+    },
+    /// A document is no Kubernetes object.
+    #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
+    NoObject {
+        /// Where the document begins, counted from 1.
+        line: usize,
+        /// What it is instead.
+        found: &'static str,
+    },
+    /// An object has a field of the wrong type.
+    #[error("line {line}: {object}: {problem}")]
+    Field {
+        /// Where its document begins, counted from 1.
+        line: usize,
+        /// Its kind and name.
+        object: String,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+/// Lists in lists are not deeper than this.
+const MOST_NESTED: usize = 4;
+
+impl WorkloadList {
+    /// Adds what a text holds; `file` is what to call it.
+    pub fn read(&mut self, text: &str, file: &str) -> Result<(), WorkloadsError> {
+        for (line, document) in documents(text)? {
+            let origin = Origin {
+                file: file.to_owned(),
+                line,
+            };
+            self.add_document(document, &origin, MOST_NESTED)?;
+        }
+        Ok(())
+    }
+
+    fn add_document(
+        &mut self,
+        document: Value,
+        origin: &Origin,
+        depth: usize,
+    ) -> Result<(), WorkloadsError> {
+        let line = origin.line;
+        let no_object = |found| WorkloadsError::NoObject { line, found };
+        let mut object = match document {
+            Value::Null => return Ok(()),
+            Value::Object(object) => object,
+            Value::Array(_) => return Err(no_object("a list")),
+            _ => return Err(no_object("a plain value")),
+        };
+        let kind = match object.get("kind") {
+            Some(Value::String(kind)) => kind.clone(),
+            _ if object.contains_key("items") => "List".to_owned(),
+            _ => return Err(no_object("an object without one")),
+        };
+        if kind.ends_with("List")
+            && depth > 0
+            && let Some(Value::Array(items)) = object.remove("items")
+        {
+            let of_list = kind.strip_suffix("List").unwrap_or_default().to_owned();
+            for mut item in items {
+                // The items of a typed list need not say what they are.
+                if !of_list.is_empty()
+                    && let Value::Object(item) = &mut item
+                {
+                    item.entry("kind").or_insert_with(|| of_list.clone().into());
+                }
+                self.add_document(item, origin, depth - 1)?;
+            }
+            return Ok(());
+        }
+        self.add_object(&kind, Value::Object(object))
+            .map_err(|(object, problem)| WorkloadsError::Field {
+                line,
+                object,
+                problem,
+            })
+            .map(|workload| {
+                self.workloads.extend(workload.map(|workload| Workload {
+                    origin: Some(origin.clone()),
+                    ..workload
+                }));
+            })
+    }
+
+    /// Takes one object of the API.
+    pub(super) fn add_object(
+        &mut self,
+        kind: &str,
+        object: Value,
+    ) -> Result<Option<Workload>, (String, String)> {
+        let name = object
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or("without a name")
+            .to_owned();
+        let failed = |error: serde_json::Error| (format!("{kind} {name}"), error.to_string());
+        if kind == "RuntimeClass" {
+            let class = RuntimeClassObject::deserialize(object).map_err(failed)?;
+            self.runtime_classes.push(class.into());
+            return Ok(None);
+        }
+        let Some(template) = template_of(kind, &object) else {
+            return Ok(None);
+        };
+        let metadata = object.get("metadata").unwrap_or(&Value::Null);
+        let metadata = Option::<Metadata>::deserialize(metadata)
+            .map_err(failed)?
+            .unwrap_or_default();
+        let is_from_a_cluster = metadata.uid.is_some();
+        let mut template: PodTemplate = PodObject::deserialize(template).map_err(failed)?.into();
+        if is_from_a_cluster && template.grace_seconds == Some(USUAL_GRACE_SECONDS) {
+            template.grace_seconds = None;
+        }
+        let namespace = match metadata.namespace {
+            namespace if namespace.is_empty() => "default".to_owned(),
+            namespace => namespace,
+        };
+        let owner = metadata
+            .owner_references
+            .into_iter()
+            .find(|owner| owner.controller)
+            .map(|owner| WorkloadId {
+                kind: owner.kind,
+                namespace: namespace.clone(),
+                name: owner.name,
+            });
+        Ok(Some(Workload {
+            id: WorkloadId {
+                kind: kind.to_owned(),
+                namespace,
+                name: metadata.name,
+            },
+            origin: None,
+            template,
+            owner,
+        }))
+    }
+
+    /// The workloads with their runtime classes applied, each once: what another workload of the
+    /// list made is left out, and what something else made counts as that, once.
+    pub fn into_workloads(self) -> Vec<Workload> {
+        let known: HashMap<&WorkloadId, ()> = self
+            .workloads
+            .iter()
+            .map(|workload| (&workload.id, ()))
+            .collect();
+        let is_made_by_another: Vec<bool> = self
+            .workloads
+            .iter()
+            .map(|workload| {
+                workload
+                    .owner
+                    .as_ref()
+                    .is_some_and(|owner| known.contains_key(owner))
+            })
+            .collect();
+        let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
+        let mut places: HashMap<WorkloadId, Vec<usize>> = HashMap::new();
+        for (mut workload, is_made) in self.workloads.into_iter().zip(is_made_by_another) {
+            if is_made {
+                continue;
+            }
+            if let Some(owner) = workload.owner.take() {
+                workload.id = owner;
+                // Where one of its pods was put says nothing about the next.
+                workload.template.scheduling.node_name = None;
+            }
+            workload.template.apply(&self.runtime_classes);
+            let same_name = places.entry(workload.id.clone()).or_default();
+            if !same_name
+                .iter()
+                .any(|&place| kept[place].template == workload.template)
+            {
+                same_name.push(kept.len());
+                kept.push(workload);
+            }
+        }
+        kept
+    }
+}
+
+/// What the API server writes where nobody said how long a pod may take to stop.
+const USUAL_GRACE_SECONDS: u64 = 30;
+
+/// The pod or the template of one in an object: in all kinds but two it is `spec.template`, also in
+/// those that are no part of Kubernetes.
+fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
+    let template = match kind {
+        "Pod" => object,
+        "CronJob" => object.pointer("/spec/jobTemplate/spec/template")?,
+        "PodTemplate" => object.get("template")?,
+        _ => object.pointer("/spec/template")?,
+    };
+    template.pointer("/spec/containers")?.as_array()?;
+    Some(template)
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    #[serde(default)]
+    name: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    namespace: String,
+    uid: Option<String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    owner_references: Vec<OwnerReference>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OwnerReference {
+    kind: String,
+    name: String,
+    #[serde(default)]
+    controller: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct RuntimeClassObject {
+    metadata: Metadata,
+    #[serde(default)]
+    handler: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    scheduling: ClassScheduling,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ClassScheduling {
+    #[serde(default, deserialize_with = "null_is_default")]
+    node_selector: BTreeMap<String, String>,
+    #[serde(default, deserialize_with = "null_is_default")]
+    tolerations: Vec<Toleration>,
+}
+
+impl From<RuntimeClassObject> for RuntimeClass {
+    fn from(object: RuntimeClassObject) -> Self {
+        Self {
+            name: object.metadata.name,
+            handler: object.handler,
+            selector: object.scheduling.node_selector,
+            tolerations: object.scheduling.tolerations,
+        }
+    }
+}
+
+/// The documents of a text, each with the line where it begins.
+fn documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim_start().starts_with(['{', '[']) {
+        return json_documents(text);
+    }
+    let options = serde_saphyr::options! {
+        with_snippet: false,
+        budget: serde_saphyr::budget! {
+            max_events: 50_000_000,
+            max_nodes: 50_000_000,
+            max_documents: 1_000_000,
+            max_total_scalar_bytes: 1 << 30,
+        },
+    };
+    let documents: Vec<serde_saphyr::Spanned<Value>> =
+        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
+            let location = error.location();
+            let place = |of: fn(&serde_saphyr::Location) -> u64| {
+                location
+                    .as_ref()
+                    .and_then(|location| usize::try_from(of(location)).ok())
+                    .unwrap_or(1)
+            };
+            WorkloadsError::Malformed {
+                line: place(|location| location.line()),
+                column: place(|location| location.column()),
+                problem: one_line(&error.to_string()),
+            }
+        })?;
+    Ok(documents
+        .into_iter()
+        .map(|document| {
+            let line = usize::try_from(document.referenced.line()).unwrap_or(1);
+            (line.max(1), document.value)
+        })
+        .collect())
+}
+
+/// One JSON document after the other, as `kubectl get … -o json` prints them when it is run twice.
+fn json_documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
+    let mut documents = Vec::new();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    loop {
+        let rest = text.get(stream.byte_offset()..).unwrap_or_default();
+        let start = text.len() - rest.trim_start().len();
+        let line = 1 + text[..start].matches('\n').count();
+        match stream.next() {
+            None => return Ok(documents),
+            Some(Ok(document)) => documents.push((line, document)),
+            Some(Err(error)) => {
+                let said = error.to_string();
+                let problem = said
+                    .rsplit_once(" at line ")
+                    .map_or(said.as_str(), |(problem, _)| problem);
+                return Err(WorkloadsError::Malformed {
+                    line: error.line(),
+                    column: error.column(),
+                    problem: problem.to_owned(),
+                });
+            }
+        }
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests;

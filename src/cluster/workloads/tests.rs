@@ -1,0 +1,251 @@
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use super::*;
+use crate::cluster::pod::Hyperv;
+use crate::cluster::scheduling::System;
+use crate::windows::compat::{Isolation, Runtime};
+
+fn read(text: &str) -> Vec<Workload> {
+    let mut list = WorkloadList::default();
+    list.read(text, "app.yaml")
+        .unwrap_or_else(|error| panic!("{error}"));
+    list.into_workloads()
+}
+
+fn message(text: &str) -> String {
+    WorkloadList::default()
+        .read(text, "app.yaml")
+        .unwrap_err()
+        .to_string()
+}
+
+const DEPLOYMENT: &str = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  template:
+    spec:
+      nodeSelector: {kubernetes.io/os: windows}
+      terminationGracePeriodSeconds: 120
+      initContainers:
+      - {name: setup, image: repo/setup:1}
+      containers:
+      - {name: web, image: repo/web:1.4}
+";
+
+#[test]
+fn documents_lists_and_kinds_are_read_in_order() {
+    let text = format!(
+        "# a comment\n---\n{DEPLOYMENT}---\napiVersion: v1\nkind: Service\nmetadata: {{name: web}}\n---\n---\n\
+         kind: List\nitems:\n\
+         - kind: CronJob\n  metadata: {{name: nightly}}\n  spec:\n    jobTemplate:\n      spec:\n        template:\n          \
+         spec: {{containers: [{{name: job, image: repo/job:2}}]}}\n\
+         - kind: Pod\n  metadata: {{name: one}}\n  spec: {{containers: [{{name: a, image: repo/a}}], nodeSelector: null}}\n"
+    );
+    let workloads = read(&text);
+    let seen: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            let id = &workload.id;
+            let images: Vec<_> = workload
+                .template
+                .containers
+                .iter()
+                .map(|container| container.image.as_str())
+                .collect();
+            (
+                format!("{} {}/{}", id.kind, id.namespace, id.name),
+                images.join(" "),
+                workload.origin.as_ref().unwrap().line,
+            )
+        })
+        .collect();
+    let expected = [
+        ("Deployment shop/web", "repo/setup:1 repo/web:1.4", 3),
+        ("CronJob default/nightly", "repo/job:2", 21),
+        ("Pod default/one", "repo/a", 21),
+    ]
+    .map(|(id, images, line)| (id.to_owned(), images.to_owned(), line));
+    assert_eq!(seen, expected);
+    assert_eq!(workloads[0].template.grace_seconds, Some(120));
+    assert_eq!(workloads[0].template.system(), System::Windows);
+}
+
+#[test]
+fn every_kind_with_a_pod_template_counts_even_one_that_kubernetes_does_not_have() {
+    for kind in [
+        "DaemonSet",
+        "StatefulSet",
+        "ReplicaSet",
+        "ReplicationController",
+        "Job",
+        "Rollout",
+    ] {
+        let text = DEPLOYMENT.replace("kind: Deployment", &format!("kind: {kind}"));
+        assert_eq!(read(&text)[0].id.kind, kind);
+    }
+    assert!(read("kind: Certificate\nspec: {template: {spec: {hosts: [a]}}}").is_empty());
+}
+
+#[test]
+fn json_of_kubectl_is_read_also_where_items_do_not_say_their_kind() {
+    let text = r#"{"kind":"PodList","items":[
+        {"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i"}]}}]}
+        {"kind":"Pod","metadata":{"name":"q"},"spec":{"containers":[{"name":"c","image":"i"}]}}"#;
+    let workloads = read(text);
+    let names: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            (
+                workload.id.name.as_str(),
+                workload.origin.as_ref().unwrap().line,
+            )
+        })
+        .collect();
+    assert_eq!(names, [("p", 1), ("q", 3)]);
+}
+
+/// A pod that something else made, as a cluster gives it.
+fn made(name: &str, owner: &str, image: &str) -> String {
+    format!(
+        "---\nkind: Pod\nmetadata:\n  name: {name}\n  uid: abc\n  ownerReferences: [{owner}]\n\
+         spec: {{nodeName: n-{name}, terminationGracePeriodSeconds: 30, containers: [{{name: c, image: {image}}}]}}\n"
+    )
+}
+
+#[test]
+fn what_another_workload_made_is_left_out() {
+    let owner = "{kind: Job, name: nightly, controller: true}";
+    let job = "kind: Job\nmetadata: {name: nightly}\nspec: {template: {spec: {containers: [{image: j}]}}}\n";
+    let workloads = read(&format!("{job}{}", made("nightly-1", owner, "j")));
+    assert_eq!(workloads.len(), 1);
+    assert_eq!(workloads[0].id.kind, "Job");
+}
+
+#[test]
+fn pods_of_something_that_is_not_listed_count_as_it_once() {
+    let owner = "{kind: ReplicaSet, name: web-5d, controller: true}";
+    let text =
+        made("web-1", owner, "w:1") + &made("web-2", owner, "w:1") + &made("web-3", owner, "w:2");
+    let workloads = read(&text);
+    let images: Vec<_> = workloads
+        .iter()
+        .map(|workload| workload.template.containers[0].image.as_str())
+        .collect();
+    assert_eq!(images, ["w:1", "w:2"]);
+    assert!(
+        workloads
+            .iter()
+            .all(|workload| workload.id.kind == "ReplicaSet")
+    );
+    assert_eq!(workloads[0].template.scheduling.node_name, None);
+    assert_eq!(
+        workloads[0].template.grace_seconds, None,
+        "the API server wrote the 30 seconds, nobody asked for them"
+    );
+}
+
+#[test]
+fn a_runtime_class_brings_its_selector_and_its_isolation() {
+    let class = "\
+kind: RuntimeClass
+metadata: {name: old}
+handler: runhcs-wcow-hypervisor-17763
+scheduling:
+  nodeSelector: {kubernetes.io/os: windows, node.kubernetes.io/windows-build: 10.0.20348}
+  tolerations: [{key: os, value: windows}]
+---
+kind: Pod
+metadata: {name: p}
+spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
+";
+    let workloads = read(class);
+    let template = &workloads[0].template;
+    assert_eq!(template.scheduling.selector.len(), 2);
+    assert_eq!(template.scheduling.tolerations.len(), 1);
+    assert_eq!(template.system(), System::Windows);
+    let isolation =
+        |runtime| template.isolation(&template.containers[0], runtime, Isolation::Process);
+    assert_eq!(isolation(Runtime::Containerd), Isolation::HyperV);
+    assert_eq!(isolation(Runtime::Docker), Isolation::Process);
+}
+
+#[test]
+fn an_unknown_runtime_class_is_judged_by_its_name() {
+    let hyperv = |class: &str| {
+        let pod =
+            format!("kind: Pod\nspec: {{runtimeClassName: {class}, containers: [{{image: i}}]}}");
+        read(&pod)[0].template.hyperv
+    };
+    assert_eq!(hyperv("windows-hyperv"), Hyperv::OfContainerd);
+    assert_eq!(hyperv("windows-2019"), Hyperv::No);
+}
+
+#[test]
+fn the_old_annotation_asks_docker_alone_and_host_processes_have_no_isolation() {
+    let workloads = read(
+        "kind: Pod\nmetadata: {annotations: {experimental.windows.kubernetes.io/isolation-type: hyperv}}\n\
+         spec: {containers: [{image: i}]}\n---\n\
+         kind: Pod\nmetadata: {name: hpc}\nspec:\n  securityContext: {windowsOptions: {hostProcess: true}}\n  \
+         containers: [{image: i}, {image: j, securityContext: {windowsOptions: {hostProcess: false}}}]\n",
+    );
+    let old = &workloads[0].template;
+    let isolation = |runtime| old.isolation(&old.containers[0], runtime, Isolation::Process);
+    assert_eq!(isolation(Runtime::Docker), Isolation::HyperV);
+    assert_eq!(isolation(Runtime::Containerd), Isolation::Process);
+    assert_eq!(old.system(), System::Windows);
+    let host = &workloads[1].template;
+    assert_eq!(host.system(), System::Windows);
+    let of = |index: usize| {
+        host.isolation(
+            &host.containers[index],
+            Runtime::Containerd,
+            Isolation::Process,
+        )
+    };
+    assert_eq!(of(0), Isolation::HostProcess);
+    assert_eq!(of(1), Isolation::Process);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    assert_eq!(
+        message("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}"),
+        "line 1: Pod p: invalid type: integer `7`, expected a string"
+    );
+    assert_eq!(
+        message("---\na: 1\n"),
+        "line 2: expected a Kubernetes object with a kind, found an object without one"
+    );
+    assert_eq!(
+        message("- a\n"),
+        "line 1: expected a Kubernetes object with a kind, found a list"
+    );
+    let malformed = message("kind: Pod\nspec: {a: [\n");
+    assert!(malformed.starts_with("line "), "{malformed}");
+    assert!(
+        malformed.ends_with("expected Kubernetes objects as YAML or JSON"),
+        "{malformed}"
+    );
+    let json = message("{\"kind\":\n \"Po");
+    assert!(json.starts_with("line 2, column "), "{json}");
+    let operator = message(
+        "kind: Pod\nmetadata: {name: p}\nspec: {containers: [], affinity: {nodeAffinity: \
+         {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: \
+         [{matchExpressions: [{key: a, operator: Is}]}]}}}}",
+    );
+    assert!(operator.contains("unknown variant `Is`"), "{operator}");
+}
+
+#[test]
+fn text_that_repeats_itself_without_end_is_refused() {
+    let mut text = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
+    for level in 1..12 {
+        let before = format!("*a{},", level - 1).repeat(9);
+        text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    let started = std::time::Instant::now();
+    assert!(WorkloadList::default().read(&text, "bomb").is_err());
+    assert!(started.elapsed() < std::time::Duration::from_secs(10));
+}
