@@ -1,31 +1,41 @@
 //! How the cost of a check grows with the cluster: 10,000 nodes × 100 images is the target's size.
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use wincimg::report::{Host, Image, Report, write_json};
-use wincimg::windows::compat::{HostBuild, Isolation};
+use wincimg::cluster::nodes::{Node, NodeList};
+use wincimg::report::write_json;
+use wincimg::rollout::{Content, Image, Request, Rollout};
+use wincimg::windows::compat::HostBuild;
 use wincimg::windows::update::{Update, Updates};
 
 const IMAGES: usize = 100;
 
-fn report_of(nodes: usize) -> Report {
+fn rollout_of(nodes: usize) -> Rollout {
     let versions: Vec<_> = Updates::embedded()
         .all()
         .iter()
         .map(Update::version)
         .collect();
     let hosts = (0..nodes)
-        .map(|index| Host {
+        .map(|index| Node {
             name: Some(format!("node-{index}")),
-            build: Some(HostBuild::new(versions[index % versions.len()])),
+            ..Node::of_build(HostBuild::new(versions[index % versions.len()]))
         })
         .collect();
     let images = (0..IMAGES)
         .map(|index| Image {
             reference: Some(format!("registry.example/app-{index}:1.0")),
-            build: Some(versions[index * 6 % versions.len()]),
+            content: Content::Stated(versions[index * 6 % versions.len()]),
         })
         .collect();
-    Report::new(hosts, images, Isolation::Process)
+    Rollout::new(Request {
+        nodes: NodeList {
+            windows: hosts,
+            others: Vec::new(),
+        },
+        images,
+        plain: IMAGES,
+        ..Request::default()
+    })
 }
 
 fn check_compat(criterion: &mut Criterion) {
@@ -37,15 +47,15 @@ fn check_compat(criterion: &mut Criterion) {
             BenchmarkId::new("judge", nodes),
             &nodes,
             |bencher, nodes| {
-                bencher.iter(|| report_of(*nodes));
+                bencher.iter(|| rollout_of(*nodes));
             },
         );
-        let report = report_of(nodes);
+        let rollout = rollout_of(nodes);
         group.bench_with_input(
             BenchmarkId::new("json", nodes),
-            &report,
-            |bencher, report| {
-                bencher.iter(|| write_json(report, false, std::io::sink()));
+            &rollout,
+            |bencher, rollout| {
+                bencher.iter(|| write_json(rollout, false, std::io::sink()));
             },
         );
     }

@@ -18,5 +18,6 @@ pub mod position;
 pub mod progress;
 pub mod recipe;
 pub mod report;
+pub mod rollout;
 pub mod shim;
 pub mod windows;

@@ -1,16 +1,24 @@
 //! `wincimg check-compat`: what will start where, before it is rolled out.
 
+mod images;
+mod workloads;
+
 use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use jiff::Zoned;
+use jiff::civil::Date;
 
 use super::Answer;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{terminal_width, write_result};
+use super::registry_args::RegistryArgs;
 use super::session::Session;
-use crate::report::{Host, Image, Report, write_json, write_junit, write_markdown, write_text};
+use crate::cluster::workloads::Workload;
+use crate::report::{write_json, write_junit, write_markdown, write_sarif, write_text};
+use crate::rollout::{Image, Request, Rollout};
 use crate::windows::compat::Isolation;
 use crate::windows::version::WindowsVersion;
 
@@ -18,26 +26,45 @@ use crate::windows::version::WindowsVersion;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
-    kubectl get nodes -o json | wincimg check-compat --nodes - --image-build 20348.2402\n\n\
+    kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
+    wincimg check-compat --nodes nodes.json --workloads deploy.yaml --format html --output r.html\n\n\
     Exit code 0: everything starts. 1: something does not, or cannot be known.")]
 pub(super) struct CheckCompat {
+    /// Images by reference, also oci:DIR and docker-archive:FILE
+    #[arg(value_name = "IMAGE")]
+    references: Vec<String>,
     /// An image's build and revision, as in its os.version (repeatable)
     #[arg(long = "image-build", value_name = "B.R")]
     image_builds: Vec<WindowsVersion>,
+    /// What images are, from `wincimg build --format json` or `wincimg inspect --format json`;
+    /// they are not looked up (repeatable)
+    #[arg(long = "images", value_name = "FILE")]
+    image_files: Vec<PathBuf>,
+    /// Workloads as Kubernetes YAML or JSON; - reads stdin (repeatable)
+    #[arg(long, value_name = "FILE")]
+    workloads: Vec<PathBuf>,
     #[command(flatten)]
     hosts: HostArgs,
     /// How containers are kept apart from the host
     #[arg(long, value_enum, default_value = "process")]
     isolation: IsolationArg,
+    /// Use only what is given and ask no registry
+    #[arg(long)]
+    offline: bool,
     /// Treat warnings as failures
     #[arg(long)]
     strict: bool,
+    /// The day on which support is looked at [default: today]
+    #[arg(long, value_name = "YYYY-MM-DD")]
+    on: Option<Date>,
     /// The form of the report
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Write the report to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    connection: RegistryArgs,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -52,6 +79,7 @@ enum Format {
     Json,
     Markdown,
     Junit,
+    Sarif,
 }
 
 impl From<IsolationArg> for Isolation {
@@ -65,45 +93,91 @@ impl From<IsolationArg> for Isolation {
 
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let images = self.images()?;
-        let hosts = self
-            .hosts
-            .all(session)?
-            .into_iter()
-            .map(|host| Host {
-                name: host.name,
-                build: host.build,
-            })
-            .collect();
-        let report = Report::new(hosts, images, self.isolation.into());
-        write_result(self.output.as_deref(), |out| match self.format {
-            Format::Text => {
-                let width = match self.output {
-                    Some(_) => 100,
-                    None => terminal_width(),
-                };
-                write_text(&report, width, out)
-            }
-            Format::Json => write_json(&report, self.strict, out),
-            Format::Markdown => write_markdown(&report, self.strict, out),
-            Format::Junit => write_junit(&report, self.strict, out),
-        })?;
-        Ok(if report.is_compatible(self.strict) {
+        if self.image_builds.is_empty() && self.references.is_empty() && self.workloads.is_empty() {
+            return Err(Failure::usage(anyhow!("no image to check")).hint(
+                "name one, or its version with --image-build 17763.1158, or --workloads FILE",
+            ));
+        }
+        let workloads = workloads::read(&self.workloads)?;
+        let nodes = self.hosts.nodes(session)?;
+        let (images, plain) = self.images(&workloads, session)?;
+        let rollout = Rollout::new(Request {
+            nodes,
+            images,
+            plain,
+            workloads,
+            isolation: Some(self.isolation.into()),
+            today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
+        });
+        self.say_what_is_left_out(&rollout, session);
+        self.write(&rollout)?;
+        Ok(if rollout.is_compatible(self.strict) {
             Answer::Yes
         } else {
             Answer::No
         })
     }
 
-    fn images(&self) -> Result<Vec<Image>, Failure> {
-        if self.image_builds.is_empty() {
-            return Err(Failure::usage(anyhow!("no image to check"))
-                .hint("name one with --image-build 17763.1158"));
+    /// Every image that is asked about, those without a workload first, and how many these are.
+    fn images(
+        &self,
+        workloads: &[Workload],
+        session: &Session,
+    ) -> Result<(Vec<Image>, usize), Failure> {
+        let mut images: Vec<Image> = self
+            .image_builds
+            .iter()
+            .map(|version| Image::of_version(*version))
+            .collect();
+        let plain = images.len() + self.references.len();
+        let references = images::references(&self.references, workloads);
+        let given = images::Given::read(&self.image_files)?;
+        images.extend(images::look(
+            references,
+            &given,
+            self.offline,
+            &self.connection,
+            session,
+        )?);
+        Ok((images, plain))
+    }
+
+    fn say_what_is_left_out(&self, rollout: &Rollout, session: &Session) {
+        if rollout.other_workloads > 0 {
+            session.note(format_args!(
+                "{} workloads are not for Windows and are left out",
+                rollout.other_workloads
+            ));
         }
-        let image = |build: &WindowsVersion| Image {
-            reference: None,
-            build: Some(*build),
-        };
-        Ok(self.image_builds.iter().map(image).collect())
+        if !rollout.undecided.is_empty() {
+            session.warn(format_args!(
+                "{} workloads do not say their system, and their images could not be read; \
+                 they are left out: {}",
+                rollout.undecided.len(),
+                workloads::names(&rollout.undecided)
+            ));
+        }
+        if rollout.workloads.is_empty()
+            && !self.workloads.is_empty()
+            && rollout.undecided.is_empty()
+        {
+            session.warn("no workload is for Windows");
+        }
+    }
+
+    fn write(&self, rollout: &Rollout) -> Result<(), Failure> {
+        write_result(self.output.as_deref(), |out| match self.format {
+            Format::Text => {
+                let width = match self.output {
+                    Some(_) => 100,
+                    None => terminal_width(),
+                };
+                write_text(rollout, width, out)
+            }
+            Format::Json => write_json(rollout, self.strict, out),
+            Format::Markdown => write_markdown(rollout, self.strict, out),
+            Format::Junit => write_junit(rollout, self.strict, out),
+            Format::Sarif => write_sarif(rollout, self.strict, out),
+        })
     }
 }

@@ -1,37 +1,102 @@
-//! The report as JUnit XML: a suite a host, a test case an image.
+//! The report as JUnit XML: a suite a host or a workload, a test case for each image there.
 
 use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::{Finding, Report};
+use super::matrix::HOSTS_BY_NAME;
+use super::{in_words, workload_label};
+use crate::rollout::{Finding, Placement, Rollout, host_label};
 use crate::windows::compat::Outcome;
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
-pub fn write_junit(report: &Report, strict: bool, mut out: impl Write) -> io::Result<()> {
+pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
     let mut junit = Junit::new("wincimg check-compat");
-    for checks in report.checks.chunk_by(|a, b| a.host == b.host) {
-        let Some(first) = checks.first() else {
-            continue;
-        };
-        let host = report.hosts[first.host].label();
-        let mut suite = TestSuite::new(host.clone());
-        for check in checks {
-            let image = report.images[check.image].label();
-            let mut case = TestCase::new(
-                format!("{image} starts on {host}"),
-                status_of(&check.finding, strict),
-            );
-            case.set_classname("wincimg.check-compat");
-            if check.finding.outcome == Outcome::Warning && !strict {
-                case.set_system_out(explained(&check.finding));
+    for placement in &rollout.placements {
+        match placement.workload {
+            None => add_hosts(&mut junit, rollout, placement, strict),
+            Some(workload) => {
+                let mut suite = TestSuite::new(workload_label(&rollout.workloads[workload].id));
+                for (place, hosts) in places(rollout, placement) {
+                    add_cases(&mut suite, rollout, placement, place, &hosts, strict);
+                }
+                add_notices(&mut suite, rollout, Some(workload), strict);
+                junit.add_test_suite(suite);
             }
-            suite.add_test_case(case);
         }
+    }
+    let mut suite = TestSuite::new("images");
+    add_notices(&mut suite, rollout, None, strict);
+    if !suite.test_cases.is_empty() {
         junit.add_test_suite(suite);
     }
     let xml = junit.to_string().map_err(io::Error::other)?;
     out.write_all(xml.as_bytes())
+}
+
+fn add_hosts(junit: &mut Junit, rollout: &Rollout, placement: &Placement, strict: bool) {
+    for (place, hosts) in places(rollout, placement) {
+        let mut suite = TestSuite::new(hosts.clone());
+        add_cases(&mut suite, rollout, placement, place, &hosts, strict);
+        junit.add_test_suite(suite);
+    }
+}
+
+/// The places of a placement: each host by name, or many by their kind. Each has the number of its
+/// group and what to call it.
+fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
+    let label = |host: u32| host_label(&rollout.hosts[host as usize]);
+    let selection = &placement.selection;
+    if rollout.hosts.len() <= HOSTS_BY_NAME {
+        return selection
+            .hosts
+            .iter()
+            .map(|&(host, group)| (group as usize, label(host)))
+            .collect();
+    }
+    let groups = selection.groups.iter().enumerate();
+    groups
+        .map(|(index, group)| (index, in_words(group.hosts.iter().map(|&host| label(host)))))
+        .collect()
+}
+
+fn add_cases(
+    suite: &mut TestSuite,
+    rollout: &Rollout,
+    placement: &Placement,
+    group: usize,
+    hosts: &str,
+    strict: bool,
+) {
+    for placed in &placement.images {
+        let image = rollout.images[placed.image].label();
+        let name = format!("{image} starts on {hosts}");
+        suite.add_test_case(case(name, &placed.findings[group], strict));
+    }
+}
+
+fn add_notices(suite: &mut TestSuite, rollout: &Rollout, workload: Option<usize>, strict: bool) {
+    for notice in rollout
+        .notices
+        .iter()
+        .filter(|notice| notice.workload == workload)
+    {
+        let finding = &notice.finding;
+        let name = match notice.image {
+            Some(image) => format!("{}: {}", rollout.images[image].label(), finding.rule),
+            None => finding.rule.to_owned(),
+        };
+        suite.add_test_case(case(name, finding, strict));
+    }
+}
+
+fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
+    let mut case = TestCase::new(name, status_of(finding, strict));
+    case.set_classname("wincimg.check-compat");
+    if finding.outcome == Outcome::Warning && !strict {
+        case.set_system_out(explained(finding));
+    }
+    case
 }
 
 fn status_of(finding: &Finding, strict: bool) -> TestCaseStatus {
@@ -43,7 +108,7 @@ fn status_of(finding: &Finding, strict: bool) -> TestCaseStatus {
     };
     let mut status = TestCaseStatus::non_success(kind);
     status
-        .set_type(finding.rule.name())
+        .set_type(finding.rule)
         .set_message(finding.reason.clone())
         .set_description(explained(finding));
     status

@@ -2,32 +2,45 @@
 
 use std::io::{self, Write};
 
-use super::Report;
+use super::problems::problems;
+use crate::rollout::Rollout;
 
 /// Writes the report as Markdown.
-pub fn write_markdown(report: &Report, strict: bool, mut out: impl Write) -> io::Result<()> {
-    let answer = if report.is_compatible(strict) {
+pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
+    let answer = if rollout.is_compatible(strict) {
         "Everything starts"
     } else {
         "Not everything starts"
     };
-    writeln!(out, "### {answer}\n\n{}.", report.summary)?;
-    let problems = report.problems();
+    writeln!(out, "### {answer}\n\n{}.", rollout.summary)?;
+    let problems = problems(rollout);
     if problems.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n<details><summary>What to do</summary>\n")?;
-    writeln!(out, "| Image | Hosts | Verdict | Rule | Why | Fix |")?;
-    writeln!(out, "| --- | --- | --- | --- | --- | --- |")?;
+    let has_workloads = problems.iter().any(|problem| !problem.workloads.is_empty());
+    let workload_heading = if has_workloads { " Workloads |" } else { "" };
+    let workload_rule = if has_workloads { " --- |" } else { "" };
+    writeln!(
+        out,
+        "| Image | Hosts |{workload_heading} Verdict | Rule | Why | Fix |"
+    )?;
+    writeln!(out, "| --- | --- |{workload_rule} --- | --- | --- | --- |")?;
     for problem in problems {
         let finding = problem.finding;
+        let image = match problem.image {
+            Some(_) => cell(&problem.subject()),
+            None => String::new(),
+        };
+        write!(out, "| {image} | {} |", cell(&problem.hosts_in_words()))?;
+        if has_workloads {
+            write!(out, " {} |", cell(&problem.workloads_in_words()))?;
+        }
         writeln!(
             out,
-            "| {} | {} | {} | `{}` | {} | {} |",
-            cell(&problem.image.label()),
-            cell(&problem.hosts_in_words()),
+            " {} | `{}` | {} | {} |",
             finding.outcome.name(),
-            finding.rule.name(),
+            finding.rule,
             cell(&finding.reason),
             cell(finding.fix.as_deref().unwrap_or_default()),
         )?;

@@ -3,85 +3,57 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use super::{Host, Report};
+use super::matrix::Matrix;
+use super::problems::problems;
+use crate::rollout::Rollout;
 use crate::windows::compat::Outcome;
-
-/// More hosts than this are shown by build instead of by name.
-const HOSTS_BY_NAME: usize = 40;
 
 /// Two spaces between columns.
 const GAP: usize = 2;
 
 /// Writes the report for a terminal that is `width` characters wide.
-pub fn write_text(report: &Report, width: usize, mut out: impl Write) -> io::Result<()> {
-    let rows = rows_of(report);
-    write_matrix(report, &rows, width, &mut out)?;
-    for problem in report.problems() {
+pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::Result<()> {
+    let matrix = Matrix::of(rollout);
+    if !matrix.images.is_empty() {
+        write_matrix(rollout, &matrix, width, &mut out)?;
+    }
+    for problem in problems(rollout) {
         let finding = problem.finding;
-        writeln!(
-            out,
-            "\n{} on {}: {} ({})",
-            problem.image.label(),
-            problem.hosts_in_words(),
-            finding.outcome.name(),
-            finding.rule.name()
-        )?;
+        write!(out, "\n{}", problem.subject())?;
+        if !problem.hosts.is_empty() {
+            write!(out, " on {}", problem.hosts_in_words())?;
+        }
+        writeln!(out, ": {} ({})", finding.outcome.name(), finding.rule)?;
+        if problem.image.is_some() && !problem.workloads.is_empty() {
+            writeln!(out, "  for: {}", problem.workloads_in_words())?;
+        }
         writeln!(out, "  why: {}", finding.reason)?;
         if let Some(fix) = &finding.fix {
             writeln!(out, "  fix: {fix}")?;
         }
     }
-    writeln!(out, "\n{}", report.summary)?;
-    writeln!(out, "{}", rules_in_words(report))
-}
-
-/// A line of the matrix: its heading and the host whose checks it shows.
-struct Row {
-    heading: String,
-    host: usize,
-}
-
-fn rows_of(report: &Report) -> Vec<Row> {
-    if report.hosts.len() <= HOSTS_BY_NAME {
-        return report
-            .hosts
-            .iter()
-            .enumerate()
-            .map(|(host, value)| Row {
-                heading: value.label(),
-                host,
-            })
-            .collect();
-    }
-    let mut by_build: BTreeMap<_, (usize, usize)> = BTreeMap::new();
-    for (index, host) in report.hosts.iter().enumerate() {
-        by_build.entry(host.build).or_insert((index, 0)).1 += 1;
-    }
-    by_build
-        .into_iter()
-        .map(|(build, (host, count))| {
-            let anonymous = Host { name: None, build };
-            Row {
-                heading: format!("{} ({count} hosts)", anonymous.label()),
-                host,
-            }
-        })
-        .collect()
+    writeln!(out, "\n{}", rollout.summary)?;
+    writeln!(out, "{}", rules_in_words(rollout))
 }
 
 fn write_matrix(
-    report: &Report,
-    rows: &[Row],
+    rollout: &Rollout,
+    matrix: &Matrix,
     width: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let heading_width = rows
+    let heading_width = matrix
+        .rows
         .iter()
-        .map(|row| row.heading.chars().count())
+        .map(|row| row.chars().count())
         .max()
         .unwrap_or(0)
         .max("host".len());
-    let labels: Vec<String> = report.images.iter().map(super::Image::label).collect();
+    let labels: Vec<String> = matrix
+        .images
+        .iter()
+        .map(|&image| rollout.images[image].label())
+        .collect();
     let named: usize = labels.iter().map(|label| label.chars().count() + GAP).sum();
     let numbered = heading_width + named > width;
     let headings: Vec<String> = if numbered {
@@ -97,14 +69,13 @@ fn write_matrix(
             write!(out, "  {heading}")?;
         }
         writeln!(out)?;
-        for row in rows {
-            write!(out, "{:heading_width$}", row.heading)?;
+        for (row, heading) in matrix.rows.iter().enumerate() {
+            write!(out, "{heading:heading_width$}")?;
             let mut padding = 0;
-            for image in band.clone() {
-                let check = &report.checks[row.host * report.images.len() + image];
-                let mark = mark(check.finding.outcome);
+            for column in band.clone() {
+                let mark = mark(matrix.cell(row, column));
                 write!(out, "{:padding$}  {mark}", "")?;
-                padding = headings[image].chars().count().saturating_sub(mark.len());
+                padding = headings[column].chars().count().saturating_sub(mark.len());
             }
             writeln!(out)?;
         }
@@ -116,11 +87,22 @@ fn write_matrix(
         }
         writeln!(out)?;
     }
-    writeln!(
+    let isolations = rollout.isolations();
+    if !isolations.is_empty() {
+        write!(out, "{isolations} isolation; ")?;
+    }
+    write!(
         out,
-        "{} isolation; ok starts, ! starts but look, NO does not start, ? not known",
-        report.isolation.name()
-    )
+        "ok starts, ! starts but look, NO does not start, ? not known"
+    )?;
+    if rollout
+        .placements
+        .iter()
+        .any(|placement| placement.workload.is_some())
+    {
+        write!(out, ", - does not land there")?;
+    }
+    writeln!(out)
 }
 
 /// Groups of columns that fit beside the row headings; each holds at least one.
@@ -139,20 +121,28 @@ fn bands(headings: &[String], width: usize) -> Vec<std::ops::Range<usize>> {
     bands
 }
 
-fn mark(outcome: Outcome) -> &'static str {
+fn mark(outcome: Option<Outcome>) -> &'static str {
     match outcome {
-        Outcome::Compatible => "ok",
-        Outcome::Warning => "!",
-        Outcome::Incompatible => "NO",
-        Outcome::Unknown => "?",
+        Some(Outcome::Compatible) => "ok",
+        Some(Outcome::Warning) => "!",
+        Some(Outcome::Incompatible) => "NO",
+        Some(Outcome::Unknown) => "?",
+        None => "-",
     }
 }
 
 /// How often each rule decided: the short answer to "why" where everything is green.
-fn rules_in_words(report: &Report) -> String {
+fn rules_in_words(rollout: &Rollout) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for check in &report.checks {
-        *counts.entry(check.finding.rule.name()).or_default() += 1;
+    for placement in &rollout.placements {
+        for placed in &placement.images {
+            for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
+                *counts.entry(finding.rule).or_default() += group.hosts.len();
+            }
+        }
+    }
+    for notice in &rollout.notices {
+        *counts.entry(notice.finding.rule).or_default() += 1;
     }
     let words: Vec<String> = counts
         .iter()

@@ -1,0 +1,157 @@
+//! What the images of a check are: given in files, on this machine, or in registries.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use serde::Deserialize;
+
+use crate::cli::failure::Failure;
+use crate::cli::progress;
+use crate::cli::registry_args::{self, RegistryArgs};
+use crate::cli::session::Session;
+use crate::cluster::scheduling::System;
+use crate::cluster::workloads::Workload;
+use crate::rollout::{Content, Image, Variant, fetch};
+
+/// The references to look at, each once: those that were named, then the workloads'. What a
+/// workload for another system runs is of no interest.
+pub(super) fn references(named: &[String], workloads: &[Workload]) -> Vec<String> {
+    let mut known: HashSet<&str> = HashSet::new();
+    let of_workloads = workloads
+        .iter()
+        .filter(|workload| workload.template.system() != System::Other)
+        .flat_map(|workload| &workload.template.containers)
+        .map(|container| container.image.as_str())
+        .filter(|image| !named.iter().any(|named| named == image));
+    named
+        .iter()
+        .cloned()
+        .chain(
+            of_workloads
+                .filter(|image| known.insert(image))
+                .map(str::to_owned),
+        )
+        .collect()
+}
+
+/// Images of which files say what they are.
+#[derive(Debug, Default)]
+pub(super) struct Given(BTreeMap<String, Vec<Variant>>);
+
+#[derive(Deserialize)]
+struct File {
+    images: Vec<Entry>,
+    index: Option<IndexEntry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    reference: Option<String>,
+    #[serde(default = "windows")]
+    os: String,
+    #[serde(default = "amd64")]
+    architecture: String,
+    os_version: Option<String>,
+    size: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct IndexEntry {
+    reference: Option<String>,
+}
+
+fn windows() -> String {
+    "windows".to_owned()
+}
+
+fn amd64() -> String {
+    "amd64".to_owned()
+}
+
+impl Given {
+    pub(super) fn read(files: &[PathBuf]) -> Result<Self, Failure> {
+        let mut given = Self::default();
+        for path in files {
+            let name = path.display();
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::from(error).context(format!("cannot read {name}")))?;
+            let file: File = serde_json::from_str(&text).map_err(|error| {
+                Failure::usage(anyhow!("{name}: {error}"))
+                    .hint("--images takes the output of: wincimg build … --format json")
+            })?;
+            given.add(file);
+        }
+        Ok(given)
+    }
+
+    fn add(&mut self, file: File) {
+        let index = file.index.and_then(|index| index.reference);
+        for entry in file.images {
+            let variant = Variant {
+                version: entry
+                    .os_version
+                    .as_deref()
+                    .and_then(|text| text.parse().ok()),
+                os: entry.os,
+                architecture: entry.architecture,
+                os_version: entry.os_version,
+                digest: None,
+                size: entry.size,
+                stop_seconds: None,
+            };
+            for reference in [&entry.reference, &index].into_iter().flatten() {
+                let variants = self.0.entry(reference.clone()).or_default();
+                variants.push(variant.clone());
+            }
+        }
+    }
+
+    fn get(&self, reference: &str) -> Option<Image> {
+        let content = match &self.0.get(reference)?[..] {
+            [single] => Content::Single(single.clone()),
+            several => Content::Index(several.to_vec()),
+        };
+        Some(Image {
+            reference: Some(reference.to_owned()),
+            content,
+        })
+    }
+}
+
+/// Finds out what every reference is, in their order.
+pub(super) fn look(
+    references: Vec<String>,
+    given: &Given,
+    offline: bool,
+    connection: &RegistryArgs,
+    session: &Session,
+) -> Result<Vec<Image>, Failure> {
+    let is_local = |text: &String| text.starts_with("oci:") || text.starts_with("docker-archive:");
+    let to_fetch: Vec<String> = references
+        .iter()
+        .filter(|text| given.get(text).is_none() && (!offline || is_local(text)))
+        .cloned()
+        .collect();
+    let mut fetched: BTreeMap<String, Image> = BTreeMap::new();
+    if !to_fetch.is_empty() {
+        let registry = connection.connect(progress::display(session))?;
+        let images = registry_args::run(async { Ok(fetch(&to_fetch, &registry).await) })?;
+        fetched.extend(to_fetch.into_iter().zip(images));
+    }
+    Ok(references
+        .into_iter()
+        .map(|text| {
+            let known = given.get(&text).or_else(|| fetched.get(&text).cloned());
+            known.unwrap_or_else(|| Image {
+                reference: Some(text),
+                content: Content::Unreadable {
+                    reason: "no registry is asked with --offline".to_owned(),
+                    hint: Some(
+                        "say what it is with --images FILE, or leave out --offline".to_owned(),
+                    ),
+                },
+            })
+        })
+        .collect())
+}

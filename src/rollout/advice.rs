@@ -1,0 +1,119 @@
+//! What to do about a finding, down to the command to type.
+
+use super::finding::HostKind;
+use super::image::{Image, Variant};
+use crate::oci::reference::parse_reference;
+use crate::windows::compat::{Fix, HostBuild, Verdict};
+use crate::windows::update::{Kb, Updates};
+use crate::windows::version::WindowsVersion;
+
+/// What stands for the recipe in a command: nothing about an image says how it was made.
+const RECIPE: &str = "RECIPE";
+
+/// What to do, and what to type for it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Advice {
+    pub(super) text: Option<String>,
+    pub(super) commands: Vec<String>,
+}
+
+impl Advice {
+    fn new(what: &str, commands: Vec<String>) -> Self {
+        let text = match commands.first() {
+            Some(command) => format!("{what}: {command}"),
+            None => what.to_owned(),
+        };
+        Self {
+            text: Some(text),
+            commands,
+        }
+    }
+}
+
+/// What to do about a verdict on versions.
+pub(super) fn for_verdict(verdict: &Verdict, image: &Image) -> Advice {
+    let Some(fix) = verdict.fix else {
+        return Advice::default();
+    };
+    let commands = match fix {
+        Fix::PatchHost { to, kb } => patch_commands(to, kb),
+        Fix::RebuildImage { host, .. } => vec![rebuild_command(image, &[host.version])],
+        Fix::UseHyperV => Vec::new(),
+        Fix::FindVersion => match &image.reference {
+            Some(reference) if image.version().is_none() => {
+                vec![format!("wincimg inspect {}", quoted(reference))]
+            }
+            _ => Vec::new(),
+        },
+    };
+    Advice::new(&fix.to_string(), commands)
+}
+
+/// What to do about an image that has nothing for a host.
+pub(super) fn add_platform(image: &Image, host: &HostKind) -> Advice {
+    let Some(HostBuild { version, .. }) = host.build else {
+        return Advice::default();
+    };
+    // The new index takes the place of the old one, so it needs what that has.
+    let mut builds: Vec<WindowsVersion> = image
+        .variants()
+        .iter()
+        .filter(|variant| variant.os == "windows")
+        .filter_map(|variant: &Variant| variant.version)
+        .chain([version])
+        .collect();
+    builds.sort();
+    builds.dedup();
+    Advice::new(
+        "build the image for this host too",
+        vec![rebuild_command(image, &builds)],
+    )
+}
+
+/// The commands that bring hosts to a version.
+pub(super) fn patch_commands(to: WindowsVersion, kb: Option<Kb>) -> Vec<String> {
+    let exact = Updates::embedded().exact(to).is_some();
+    let what = match kb {
+        Some(kb) if !exact => kb.to_string(),
+        None if !exact => format!("--latest {}", to.build),
+        _ => to.to_string(),
+    };
+    vec![
+        format!("wincimg hotfix fetch {what} --output ./hotfix"),
+        format!("wincimg hotfix script {what} --files ./hotfix --output install.ps1"),
+    ]
+}
+
+/// The command that builds an image for hosts of these versions.
+pub(super) fn rebuild_command(image: &Image, hosts: &[WindowsVersion]) -> String {
+    let mut command = format!("wincimg build {RECIPE}");
+    for host in hosts {
+        command.push_str(&format!(" --host-build {host}"));
+    }
+    let parsed = image
+        .reference
+        .as_deref()
+        .and_then(|text| parse_reference(text).ok());
+    if let Some(reference) = parsed {
+        let (prefix, name) = match reference.repository().rsplit_once('/') {
+            Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
+            None => (reference.registry().to_owned(), reference.repository()),
+        };
+        command.push_str(&format!(" --registry {prefix} --name {name}"));
+        if let Some(tag) = reference.tag() {
+            command.push_str(&format!(" --tag {tag}"));
+        }
+        command.push_str(" --push");
+    }
+    command
+}
+
+/// A word for a shell: quoted where it is more than letters, digits and what names are made of.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}

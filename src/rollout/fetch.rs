@@ -1,0 +1,147 @@
+//! What references lead to: manifests, indexes and configurations, read from where they are.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+
+use futures_util::{StreamExt, stream};
+
+use super::image::{Content, Image, Variant};
+use crate::oci::document::{Descriptor, Document, Index, Manifest, Sealed};
+use crate::oci::registry::Registry;
+use crate::oci::store::{Location, Source, StoreError};
+
+/// How many images are looked at at once.
+const PARALLEL: usize = 16;
+
+/// Looks at every reference once, in any order; the images come in the order of the references.
+///
+/// One that cannot be read is [`Content::Unreadable`] and keeps no other from being looked at.
+pub async fn fetch(references: &[String], registry: &Registry) -> Vec<Image> {
+    // Two spellings of one place are one question.
+    let mut questions: BTreeMap<String, Option<Location>> = BTreeMap::new();
+    let mut contents: BTreeMap<String, Content> = BTreeMap::new();
+    let mut names = Vec::with_capacity(references.len());
+    for text in references {
+        match text.parse::<Location>() {
+            Ok(location) => {
+                let name = location.to_string();
+                names.push(name.clone());
+                questions.entry(name).or_insert(Some(location));
+            }
+            Err(error) => {
+                names.push(text.clone());
+                contents.insert(text.clone(), unreadable(&error, None));
+            }
+        }
+    }
+    let answers = stream::iter(questions)
+        .filter_map(async |(name, location)| Some((name, location?)))
+        .map(async |(name, location)| {
+            let content = look(&location, registry).await;
+            (
+                name,
+                content.unwrap_or_else(|error| {
+                    let hint = error.hint();
+                    unreadable(&error, hint)
+                }),
+            )
+        })
+        .buffer_unordered(PARALLEL);
+    contents.extend(answers.collect::<Vec<_>>().await);
+    references
+        .iter()
+        .zip(names)
+        .map(|(reference, name)| Image {
+            reference: Some(reference.clone()),
+            content: contents
+                .get(&name)
+                .cloned()
+                .unwrap_or(Content::Index(Vec::new())),
+        })
+        .collect()
+}
+
+fn unreadable(error: &dyn Error, hint: Option<String>) -> Content {
+    let mut reason = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let _ = write!(reason, ": {cause}");
+        next = cause.source();
+    }
+    Content::Unreadable { reason, hint }
+}
+
+async fn look(location: &Location, registry: &Registry) -> Result<Content, StoreError> {
+    let source = Source::open(location, registry).await?;
+    match source.resolve(location.wanted()).await? {
+        Document::Manifest(manifest) => single(&source, *manifest).await.map(Content::Single),
+        Document::Index(index) => entries(&source, &index).await.map(Content::Index),
+    }
+}
+
+async fn single(source: &Source, manifest: Sealed<Manifest>) -> Result<Variant, StoreError> {
+    if !manifest.is_image() {
+        // A chart or a signature has no system: reports say what there is instead.
+        return Ok(Variant {
+            os: manifest.config.media_type.clone(),
+            digest: Some(manifest.digest().clone()),
+            ..Variant::default()
+        });
+    }
+    let image = source.image(manifest).await?;
+    let platform = image.config().platform();
+    Ok(Variant {
+        os: platform.os,
+        architecture: platform.architecture,
+        version: platform
+            .os_version
+            .as_deref()
+            .and_then(|text| text.parse().ok()),
+        os_version: platform.os_version,
+        digest: Some(image.digest().clone()),
+        size: Some(image.manifest().layers.iter().map(|layer| layer.size).sum()),
+        stop_seconds: None,
+    })
+}
+
+/// The images of an index. What has no platform, or an unknown one, is an attestation or another
+/// companion of an image, which no runtime takes.
+async fn entries(source: &Source, index: &Index) -> Result<Vec<Variant>, StoreError> {
+    let mut variants = Vec::with_capacity(index.manifests.len());
+    for entry in &index.manifests {
+        let Some(platform) = &entry.platform else {
+            continue;
+        };
+        if platform.os == "unknown" {
+            continue;
+        }
+        let mut variant = Variant {
+            os: platform.os.clone(),
+            architecture: platform.architecture.clone(),
+            os_version: platform.os_version.clone(),
+            version: platform
+                .os_version
+                .as_deref()
+                .and_then(|text| text.parse().ok()),
+            digest: Some(entry.digest.clone()),
+            size: None,
+            stop_seconds: None,
+        };
+        if variant.os == "windows" && variant.version.is_none() {
+            variant.version = version_in_config(source, entry).await?;
+        }
+        variants.push(variant);
+    }
+    Ok(variants)
+}
+
+async fn version_in_config(
+    source: &Source,
+    entry: &Descriptor,
+) -> Result<Option<crate::windows::version::WindowsVersion>, StoreError> {
+    let Document::Manifest(manifest) = source.document(entry).await? else {
+        return Ok(None);
+    };
+    Ok(single(source, *manifest).await?.version)
+}

@@ -1,0 +1,249 @@
+//! What is found for one image on one kind of host.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::image::{Content, Image, Variant};
+use super::{Shared, advice};
+use crate::cluster::nodes::Node;
+use crate::windows::compat::{
+    Concern, HostBuild, Isolation, Outcome, Rule, Runtime, choose, judge as judge_versions,
+};
+use crate::windows::version::WindowsVersion;
+
+/// What matters about a host; all of one kind get the same answers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct HostKind {
+    /// Which Windows; absent where it could not be read.
+    pub build: Option<HostBuild>,
+    /// What runs its containers.
+    pub runtime: Runtime,
+    /// `amd64`, `arm64`, …
+    pub architecture: String,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The answer.
+    pub outcome: Outcome,
+    /// The name of the rule behind it.
+    pub rule: &'static str,
+    /// Why.
+    pub reason: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+    /// What to type for that.
+    pub commands: Vec<String>,
+    /// How the container is kept apart from the host.
+    pub isolation: Isolation,
+    /// The version of the image that the host would take.
+    pub image_build: Option<WindowsVersion>,
+    /// Which of the image's variants the host would take.
+    pub variant: Option<usize>,
+}
+
+impl From<&Node> for HostKind {
+    fn from(host: &Node) -> Self {
+        Self {
+            build: host.build,
+            runtime: host.runtime,
+            architecture: host.architecture.clone(),
+        }
+    }
+}
+
+/// How bad an outcome is for a roll-out, the worst last.
+pub fn severity(outcome: Outcome) -> u8 {
+    match outcome {
+        Outcome::Compatible => 0,
+        Outcome::Warning => 1,
+        Outcome::Unknown => 2,
+        Outcome::Incompatible => 3,
+    }
+}
+
+/// Judges every question once.
+pub(super) struct Judge<'a> {
+    images: &'a [Image],
+    kinds: Vec<HostKind>,
+    kind_of: Vec<usize>,
+    known: HashMap<(usize, usize, Isolation), Shared>,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(hosts: &[Node], images: &'a [Image]) -> Self {
+        let mut kinds: Vec<HostKind> = Vec::new();
+        let mut places: HashMap<HostKind, usize> = HashMap::new();
+        let kind_of = hosts
+            .iter()
+            .map(|host| {
+                *places.entry(host.into()).or_insert_with_key(|kind| {
+                    kinds.push(kind.clone());
+                    kinds.len() - 1
+                })
+            })
+            .collect();
+        Self {
+            images,
+            kinds,
+            kind_of,
+            known: HashMap::new(),
+        }
+    }
+
+    pub(super) fn kind_of(&self, host: usize) -> usize {
+        self.kind_of[host]
+    }
+
+    pub(super) fn kind(&self, kind: usize) -> &HostKind {
+        &self.kinds[kind]
+    }
+
+    pub(super) fn into_kinds(self) -> Vec<HostKind> {
+        self.kinds
+    }
+
+    pub(super) fn finding(&mut self, kind: usize, image: usize, isolation: Isolation) -> Shared {
+        let (kinds, images) = (&self.kinds, self.images);
+        let known = self.known.entry((kind, image, isolation));
+        Rc::clone(known.or_insert_with(|| Rc::new(find(&kinds[kind], &images[image], isolation))))
+    }
+}
+
+/// Judges one image on one kind of host.
+pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
+    if isolation == Isolation::HostProcess && host.runtime == Runtime::Docker {
+        return concern(
+            Concern::HostProcessUnsupported,
+            "host process containers need containerd, and the node runs Docker".to_owned(),
+            isolation,
+        );
+    }
+    match &image.content {
+        Content::Stated(version) => by_version(host, image, Some(*version), None, isolation),
+        Content::Single(variant) => single(host, image, variant, isolation),
+        Content::Index(variants) => of_index(host, image, variants, isolation),
+        Content::Unreadable { reason, hint } => Finding {
+            outcome: Outcome::Unknown,
+            rule: Rule::UnknownBuild.name(),
+            reason: format!("the image could not be read: {reason}"),
+            fix: hint.clone(),
+            commands: Vec::new(),
+            isolation,
+            image_build: None,
+            variant: None,
+        },
+    }
+}
+
+fn single(host: &HostKind, image: &Image, variant: &Variant, isolation: Isolation) -> Finding {
+    if variant.os != "windows" {
+        return not_windows(&variant.platform(), image, host, isolation);
+    }
+    if variant.architecture != host.architecture {
+        return Finding {
+            image_build: variant.version,
+            ..no_match(host, image, std::slice::from_ref(variant), isolation)
+        };
+    }
+    by_version(host, image, variant.version, Some(0), isolation)
+}
+
+fn of_index(host: &HostKind, image: &Image, variants: &[Variant], isolation: Isolation) -> Finding {
+    if !variants.iter().any(|variant| variant.os == "windows") {
+        return not_windows(&platforms(variants), image, host, isolation);
+    }
+    let Some(build) = host.build else {
+        return by_version(host, image, None, None, isolation);
+    };
+    let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
+    choose(&entries, build, &host.architecture, host.runtime)
+        .into_iter()
+        .map(|place| by_version(host, image, variants[place].version, Some(place), isolation))
+        .max_by_key(|finding| severity(finding.outcome))
+        .unwrap_or_else(|| no_match(host, image, variants, isolation))
+}
+
+fn by_version(
+    host: &HostKind,
+    image: &Image,
+    version: Option<WindowsVersion>,
+    variant: Option<usize>,
+    isolation: Isolation,
+) -> Finding {
+    let verdict = judge_versions(host.build, version, isolation);
+    let advice = advice::for_verdict(&verdict, image);
+    Finding {
+        outcome: verdict.outcome,
+        rule: verdict.rule.name(),
+        reason: verdict.reason(),
+        fix: advice.text,
+        commands: advice.commands,
+        isolation,
+        image_build: version,
+        variant,
+    }
+}
+
+fn no_match(host: &HostKind, image: &Image, variants: &[Variant], isolation: Isolation) -> Finding {
+    let wanted = match host.build {
+        Some(build) => format!(
+            "windows/{} for build {}",
+            host.architecture, build.version.build
+        ),
+        None => format!("windows/{}", host.architecture),
+    };
+    let reason = format!(
+        "the image has nothing that the node's runtime would take: it wants {wanted}, there is {}",
+        platforms(variants)
+    );
+    let advice = advice::add_platform(image, host);
+    Finding {
+        fix: advice.text,
+        commands: advice.commands,
+        ..concern(Concern::NoMatchingPlatform, reason, isolation)
+    }
+}
+
+fn not_windows(found: &str, image: &Image, host: &HostKind, isolation: Isolation) -> Finding {
+    let advice = advice::add_platform(image, host);
+    Finding {
+        fix: advice.text,
+        commands: advice.commands,
+        ..concern(
+            Concern::NotWindows,
+            format!("the image is not for Windows: there is {found}"),
+            isolation,
+        )
+    }
+}
+
+/// A finding about something else than versions.
+pub(super) fn concern(concern: Concern, reason: String, isolation: Isolation) -> Finding {
+    Finding {
+        outcome: concern.outcome(),
+        rule: concern.name(),
+        reason,
+        fix: None,
+        commands: Vec::new(),
+        isolation,
+        image_build: None,
+        variant: None,
+    }
+}
+
+fn platforms(variants: &[Variant]) -> String {
+    const SHOWN: usize = 8;
+    let mut names: Vec<String> = variants.iter().map(Variant::platform).collect();
+    names.dedup();
+    if names.is_empty() {
+        return "nothing".to_owned();
+    }
+    let more = names.len().saturating_sub(SHOWN);
+    names.truncate(SHOWN);
+    if more > 0 {
+        names.push(format!("{more} more"));
+    }
+    names.join(", ")
+}

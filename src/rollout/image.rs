@@ -1,0 +1,168 @@
+//! What is known of an image, and which workloads are for Windows by what their images are.
+
+use std::collections::BTreeMap;
+
+use crate::cluster::scheduling::System;
+use crate::cluster::workloads::{Workload, WorkloadId};
+use crate::oci::document::Digest;
+use crate::windows::compat::Entry;
+use crate::windows::version::WindowsVersion;
+
+/// An image that hosts are to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Where it is, if it came from somewhere.
+    pub reference: Option<String>,
+    /// What is known of it.
+    pub content: Content,
+}
+
+/// What a reference leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Content {
+    /// Only a version was given, and it is for Windows.
+    Stated(WindowsVersion),
+    /// One image.
+    Single(Variant),
+    /// An index of images.
+    Index(Vec<Variant>),
+    /// It could not be read.
+    Unreadable {
+        /// Why not.
+        reason: String,
+        /// What to do about it.
+        hint: Option<String>,
+    },
+}
+
+/// One image of those that a reference can mean.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Variant {
+    /// `windows`, `linux`, …
+    pub os: String,
+    /// `amd64`, `arm64`, …
+    pub architecture: String,
+    /// What the index, or for a single image the configuration, says in `os.version`.
+    pub os_version: Option<String>,
+    /// The version of Windows in it, also where the index does not say it.
+    pub version: Option<WindowsVersion>,
+    /// Its digest.
+    pub digest: Option<Digest>,
+    /// How many bytes its layers have as they are downloaded.
+    pub size: Option<u64>,
+    /// How many seconds its registry lets a process take to stop.
+    pub stop_seconds: Option<u64>,
+}
+
+impl Image {
+    /// An image of which only the version is given.
+    pub fn of_version(version: WindowsVersion) -> Self {
+        Self {
+            reference: None,
+            content: Content::Stated(version),
+        }
+    }
+
+    /// Its version, where every host gets the same.
+    pub fn version(&self) -> Option<WindowsVersion> {
+        match &self.content {
+            Content::Stated(version) => Some(*version),
+            Content::Single(variant) => variant.version,
+            Content::Index(_) | Content::Unreadable { .. } => None,
+        }
+    }
+
+    /// What a person calls it.
+    pub fn label(&self) -> String {
+        match (&self.reference, self.version()) {
+            (Some(reference), Some(version)) => format!("{reference} ({version})"),
+            (Some(reference), None) => reference.clone(),
+            (None, Some(version)) => version.to_string(),
+            (None, None) => "?".to_owned(),
+        }
+    }
+
+    /// The images that it can mean.
+    pub fn variants(&self) -> &[Variant] {
+        match &self.content {
+            Content::Single(variant) => std::slice::from_ref(variant),
+            Content::Index(variants) => variants,
+            Content::Stated(_) | Content::Unreadable { .. } => &[],
+        }
+    }
+
+    /// The same, to add what was found out later.
+    pub fn variants_mut(&mut self) -> &mut [Variant] {
+        match &mut self.content {
+            Content::Single(variant) => std::slice::from_mut(variant),
+            Content::Index(variants) => variants,
+            Content::Stated(_) | Content::Unreadable { .. } => &mut [],
+        }
+    }
+
+    fn is_for(&self, system: &str) -> bool {
+        match &self.content {
+            Content::Stated(_) => system == "windows",
+            _ => self.variants().iter().any(|variant| variant.os == system),
+        }
+    }
+}
+
+impl Variant {
+    /// What a runtime sees of it in the index.
+    pub fn entry(&self) -> Entry<'_> {
+        Entry {
+            os: &self.os,
+            architecture: &self.architecture,
+            os_version: self.os_version.as_deref(),
+        }
+    }
+
+    /// `windows/amd64 10.0.17763.973`.
+    pub fn platform(&self) -> String {
+        let platform = format!("{}/{}", self.os, self.architecture);
+        match &self.os_version {
+            Some(version) if !version.is_empty() => format!("{platform} {version}"),
+            _ => platform,
+        }
+    }
+}
+
+/// The workloads that are for Windows, and those of which nobody can tell: they do not say it, and
+/// their images could not be read.
+pub(super) fn for_windows(
+    workloads: Vec<Workload>,
+    images: &[Image],
+    places: &BTreeMap<&str, usize>,
+) -> (Vec<Workload>, Vec<WorkloadId>) {
+    let mut taken = Vec::with_capacity(workloads.len());
+    let mut undecided = Vec::new();
+    for workload in workloads {
+        let own: Vec<&Image> = workload
+            .template
+            .containers
+            .iter()
+            .filter_map(|container| places.get(container.image.as_str()))
+            .map(|&place| &images[place])
+            .collect();
+        let is_unreadable = |image: &&Image| matches!(image.content, Content::Unreadable { .. });
+        match workload.template.system() {
+            System::Windows => taken.push(workload),
+            System::Other => {}
+            // An image for both goes where its own nodes are.
+            System::Unsaid
+                if own
+                    .iter()
+                    .any(|image| image.is_for("windows") && !image.is_for("linux")) =>
+            {
+                taken.push(workload);
+            }
+            System::Unsaid if own.iter().any(is_unreadable) => undecided.push(workload.id),
+            System::Unsaid if own.iter().any(|image| image.is_for("windows")) => {
+                taken.push(workload);
+            }
+            System::Unsaid => {}
+        }
+    }
+    (taken, undecided)
+}

@@ -1,0 +1,297 @@
+//! What deserves a look whatever the host: workloads that can go nowhere or anywhere, images that
+//! are too old, too large, too hasty or not the same tomorrow.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use jiff::civil::Date;
+
+use super::finding::{HostKind, concern};
+use super::image::{Image, Variant};
+use super::placement::{Placed, Placement};
+use super::{Finding, Shared};
+use crate::cluster::nodes::Node;
+use crate::cluster::scheduling::{Scheduling, System};
+use crate::cluster::workloads::Workload;
+use crate::oci::reference::parse_reference;
+use crate::windows::compat::{Concern, Isolation, Runtime};
+use crate::windows::release;
+
+/// Something about a workload or an image that no host changes.
+#[derive(Debug, Clone)]
+pub struct Notice {
+    /// Index into [`super::Rollout::workloads`].
+    pub workload: Option<usize>,
+    /// Index into [`super::Rollout::images`].
+    pub image: Option<usize>,
+    /// What was found.
+    pub finding: Shared,
+}
+
+/// What notices are made of.
+pub(super) struct Context<'a> {
+    pub(super) hosts: &'a [Node],
+    pub(super) others: &'a [Node],
+    pub(super) images: &'a [Image],
+    pub(super) workloads: &'a [Workload],
+    pub(super) kinds: &'a [HostKind],
+    pub(super) placements: &'a [Placement],
+    pub(super) today: Option<Date>,
+}
+
+/// What a node that is not especially fast downloads in the minute that dockershim's kubelet waits:
+/// 100 Mbit/s.
+const PULLED_IN_A_MINUTE: u64 = 60 * 100_000_000 / 8;
+
+/// Everything, in the order of the placements.
+pub(super) fn all(context: &Context<'_>) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    let mut shared = SharedFindings::default();
+    for placement in context.placements {
+        let workload = placement.workload.map(|index| &context.workloads[index]);
+        if let Some(workload) = workload {
+            for finding in about_scheduling(context, workload, placement) {
+                notices.push(Notice {
+                    workload: placement.workload,
+                    image: None,
+                    finding: Rc::new(finding),
+                });
+            }
+        }
+        for placed in &placement.images {
+            let found = about_image(context, workload, placement, placed);
+            notices.extend(found.into_iter().map(|finding| Notice {
+                workload: placement.workload,
+                image: Some(placed.image),
+                finding: shared.of(placed.image, finding),
+            }));
+        }
+    }
+    notices
+}
+
+/// The same finding about the same image is one, whoever uses it.
+#[derive(Default)]
+struct SharedFindings(HashMap<(usize, &'static str, String), Shared>);
+
+impl SharedFindings {
+    fn of(&mut self, image: usize, finding: Finding) -> Shared {
+        let key = (image, finding.rule, finding.reason.clone());
+        Rc::clone(self.0.entry(key).or_insert_with(|| Rc::new(finding)))
+    }
+}
+
+fn warn(about: Concern, reason: String, fix: String) -> Finding {
+    Finding {
+        fix: Some(fix),
+        ..concern(about, reason, Isolation::Process)
+    }
+}
+
+fn about_scheduling(
+    context: &Context<'_>,
+    workload: &Workload,
+    placement: &Placement,
+) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let scheduling = &workload.template.scheduling;
+    if placement.selection.hosts.is_empty() {
+        let (reason, fix) = why_nowhere(context.hosts, scheduling);
+        found.push(warn(Concern::NoHostSelected, reason, fix));
+    }
+    let elsewhere = context
+        .others
+        .iter()
+        .find(|node| scheduling.admits(node))
+        .map(|node| node.name.clone().unwrap_or_default());
+    let reason = match elsewhere {
+        Some(name) => {
+            format!("nothing keeps its pods off nodes that do not run Windows, such as {name}")
+        }
+        // A label of one's own may be as good, where no node is known to contradict it.
+        None if context.others.is_empty()
+            && scheduling.system() == System::Unsaid
+            && scheduling.selector.is_empty()
+            && scheduling.affinity.is_none()
+            && scheduling.node_name.is_none() =>
+        {
+            "it has no node selector, so in a mixed cluster its pods land on any node".to_owned()
+        }
+        None => return found,
+    };
+    found.push(warn(
+        Concern::NoWindowsSelector,
+        reason,
+        "add to the pod's spec: nodeSelector: {kubernetes.io/os: windows}".to_owned(),
+    ));
+    found
+}
+
+/// Why no host can be chosen, and what would change that.
+fn why_nowhere(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
+    if let Some(name) = &scheduling.node_name {
+        return (
+            format!("it names the node {name}, which is no Windows node here"),
+            "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
+        );
+    }
+    let without_taints = |host: &&Node| {
+        scheduling.admits(&Node {
+            taints: Vec::new(),
+            ..(*host).clone()
+        })
+    };
+    if let Some(host) = hosts.iter().find(without_taints) {
+        let taints: Vec<String> = host
+            .taints
+            .iter()
+            .map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect))
+            .collect();
+        return (
+            format!(
+                "the nodes that its selector matches, such as {}, have taints that it does not \
+                 tolerate: {}",
+                host.name.as_deref().unwrap_or_default(),
+                taints.join(", ")
+            ),
+            "add tolerations for them to the pod's spec".to_owned(),
+        );
+    }
+    let missing: Vec<String> = scheduling
+        .selector
+        .iter()
+        .filter(|(key, value)| {
+            !hosts
+                .iter()
+                .any(|host| host.labels.get(*key) == Some(*value))
+        })
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    let reason = if missing.is_empty() {
+        "no Windows node meets its node selector and affinity".to_owned()
+    } else {
+        format!("no Windows node has the label {}", missing.join(" or "))
+    };
+    (
+        reason,
+        "correct the selector, or label nodes with kubectl label node".to_owned(),
+    )
+}
+
+fn about_image(
+    context: &Context<'_>,
+    workload: Option<&Workload>,
+    placement: &Placement,
+    placed: &Placed,
+) -> Vec<Finding> {
+    let image = &context.images[placed.image];
+    let mut found: Vec<Finding> = end_of_support(context, image, placed).into_iter().collect();
+    if let Some(workload) = workload {
+        found.extend(pull_deadline(context, image, placement, placed));
+        found.extend(grace_period(workload, image, placed));
+        found.extend(floating_tag(image));
+    }
+    found
+}
+
+fn end_of_support(context: &Context<'_>, image: &Image, placed: &Placed) -> Option<Finding> {
+    image.reference.as_ref()?;
+    let ended = placed
+        .findings
+        .iter()
+        .filter_map(|finding| finding.image_build)
+        .filter_map(|version| {
+            let release = release::of_build(version.build)?;
+            let end = release
+                .extended_end
+                .filter(|end| Some(*end) < context.today)?;
+            Some((version, release.name, end))
+        })
+        .min()?;
+    let (version, name, end) = ended;
+    Some(Finding {
+        image_build: Some(version),
+        ..warn(
+            Concern::EndOfSupport,
+            format!("the image is built on {name}, which got its last update on {end}"),
+            "build the image on a release that is supported, and move its nodes there".to_owned(),
+        )
+    })
+}
+
+/// The variants that hosts of a runtime take.
+fn taken<'a>(image: &'a Image, placed: &'a Placed) -> impl Iterator<Item = &'a Variant> {
+    placed
+        .findings
+        .iter()
+        .filter_map(|finding| image.variants().get(finding.variant?))
+}
+
+fn pull_deadline(
+    context: &Context<'_>,
+    image: &Image,
+    placement: &Placement,
+    placed: &Placed,
+) -> Option<Finding> {
+    let groups = placement.selection.groups.iter().zip(&placed.findings);
+    let too_large = groups.filter_map(|(group, finding)| {
+        let is_docker = context.kinds[group.kind].runtime == Runtime::Docker;
+        let size = image.variants().get(finding.variant?)?.size?;
+        (is_docker && size > PULLED_IN_A_MINUTE).then_some((size, group.hosts.len()))
+    });
+    let (size, nodes) = too_large.reduce(|(a, m), (b, n)| (a.max(b), m + n))?;
+    let gigabytes = format!("{}.{}", size / 1_000_000_000, size / 100_000_000 % 10);
+    Some(warn(
+        Concern::PullDeadline,
+        format!(
+            "the image has {gigabytes} GB to download, more than a minute's worth at 100 Mbit/s, \
+             and the kubelet gives up after one minute on {} with Docker",
+            if nodes == 1 {
+                "1 node".to_owned()
+            } else {
+                format!("{nodes} nodes")
+            }
+        ),
+        "start the kubelet on these nodes with --image-pull-progress-deadline=30m".to_owned(),
+    ))
+}
+
+fn grace_period(workload: &Workload, image: &Image, placed: &Placed) -> Option<Finding> {
+    let wanted = workload.template.grace_seconds?;
+    let allowed = taken(image, placed)
+        .filter_map(|variant| variant.stop_seconds)
+        .min()
+        .filter(|allowed| *allowed < wanted)?;
+    Some(warn(
+        Concern::GracePeriod,
+        format!(
+            "the pod gives its containers {wanted} s to stop, but the image's registry lets a \
+             process have {allowed} s"
+        ),
+        format!(
+            "set ProcessShutdownTimeoutSeconds and WaitToKillServiceTimeout in the image to {wanted} s, \
+             as shutdown_timeout = {wanted} in a recipe does"
+        ),
+    ))
+}
+
+fn floating_tag(image: &Image) -> Option<Finding> {
+    let text = image.reference.as_deref()?;
+    let reference = parse_reference(text).ok()?;
+    if reference.digest().is_some() {
+        return None;
+    }
+    let tag = reference.tag().unwrap_or("latest");
+    let is_release = release::all()
+        .iter()
+        .filter_map(|release| release.base_tag.as_deref())
+        .any(|base| tag == base || tag.ends_with(&format!("-{base}")));
+    let names_a_version = tag.contains(|c: char| c.is_ascii_digit());
+    (is_release || !names_a_version).then(|| {
+        warn(
+            Concern::FloatingTag,
+            format!("the tag {tag} can mean another image tomorrow, also one that does not start"),
+            "name a version's tag or a digest".to_owned(),
+        )
+    })
+}
