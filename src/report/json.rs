@@ -80,7 +80,7 @@ impl Serialize for CheckOf<'_> {
         entry.serialize_field("verdict", finding.outcome.name())?;
         entry.serialize_field("rule", finding.rule)?;
         entry.serialize_field("reason", &finding.reason)?;
-        entry.serialize_field("fix", &finding.fix)?;
+        entry.serialize_field("fix", &finding.advice())?;
         entry.serialize_field("commands", &finding.commands)?;
         entry.end()
     }

@@ -115,7 +115,7 @@ fn status_of(finding: &Finding, strict: bool) -> TestCaseStatus {
 }
 
 fn explained(finding: &Finding) -> String {
-    match &finding.fix {
+    match finding.advice() {
         Some(fix) => format!("{}\nfix: {fix}", finding.reason),
         None => finding.reason.clone(),
     }

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::problems::problems;
-use crate::rollout::Rollout;
+use crate::rollout::{Finding, Rollout};
 
 /// Writes the report as Markdown.
 pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
@@ -42,10 +42,18 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
             finding.outcome.name(),
             finding.rule,
             cell(&finding.reason),
-            cell(finding.fix.as_deref().unwrap_or_default()),
+            fix_cell(finding),
         )?;
     }
     writeln!(out, "\n</details>")
+}
+
+fn fix_cell(finding: &Finding) -> String {
+    let mut lines = vec![cell(finding.fix.as_deref().unwrap_or_default())];
+    for command in &finding.commands {
+        lines.push(format!("`{}`", command.replace(['`', '|'], " ")));
+    }
+    lines.join("<br>")
 }
 
 /// Foreign text inside a table: nothing in it may end the cell or begin mark-up.

@@ -54,7 +54,7 @@ fn results_of(rollout: &Rollout, problem: &Problem<'_>, strict: bool) -> Vec<Val
         message = format!("{message} on {}", problem.hosts_in_words());
     }
     message = format!("{message}: {}", finding.reason);
-    if let Some(fix) = &finding.fix {
+    if let Some(fix) = finding.advice() {
         message = format!("{message}. {fix}");
     }
     let result = |location: Option<Value>, who: &str| {

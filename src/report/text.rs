@@ -31,6 +31,9 @@ pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::R
         if let Some(fix) = &finding.fix {
             writeln!(out, "  fix: {fix}")?;
         }
+        for command in &finding.commands {
+            writeln!(out, "  run: {command}")?;
+        }
     }
     writeln!(out, "\n{}", rollout.summary)?;
     writeln!(out, "{}", rules_in_words(rollout))

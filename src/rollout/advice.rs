@@ -17,19 +17,6 @@ pub(super) struct Advice {
     pub(super) commands: Vec<String>,
 }
 
-impl Advice {
-    fn new(what: &str, commands: Vec<String>) -> Self {
-        let text = match commands.first() {
-            Some(command) => format!("{what}: {command}"),
-            None => what.to_owned(),
-        };
-        Self {
-            text: Some(text),
-            commands,
-        }
-    }
-}
-
 /// What to do about a verdict on versions.
 pub(super) fn for_verdict(verdict: &Verdict, image: &Image) -> Advice {
     let Some(fix) = verdict.fix else {
@@ -37,7 +24,7 @@ pub(super) fn for_verdict(verdict: &Verdict, image: &Image) -> Advice {
     };
     let commands = match fix {
         Fix::PatchHost { to, kb } => patch_commands(to, kb),
-        Fix::RebuildImage { host, .. } => vec![rebuild_command(image, &[host.version])],
+        Fix::RebuildImage { host, .. } => vec![rebuild_command(image, &with_host(image, host))],
         Fix::UseHyperV => Vec::new(),
         Fix::FindVersion => match &image.reference {
             Some(reference) if image.version().is_none() => {
@@ -46,28 +33,37 @@ pub(super) fn for_verdict(verdict: &Verdict, image: &Image) -> Advice {
             _ => Vec::new(),
         },
     };
-    Advice::new(&fix.to_string(), commands)
+    Advice {
+        text: Some(fix.to_string()),
+        commands,
+    }
 }
 
 /// What to do about an image that has nothing for a host.
 pub(super) fn add_platform(image: &Image, host: &HostKind) -> Advice {
-    let Some(HostBuild { version, .. }) = host.build else {
+    let Some(build) = host.build else {
         return Advice::default();
     };
-    // The new index takes the place of the old one, so it needs what that has.
+    Advice {
+        text: Some("build the image for this host too".to_owned()),
+        commands: vec![rebuild_command(image, &with_host(image, build))],
+    }
+}
+
+/// The host, and the builds that the image has already: what is pushed takes the old one's place, so
+/// it needs them too. Of two revisions of one build only one would ever be taken.
+fn with_host(image: &Image, host: HostBuild) -> Vec<WindowsVersion> {
     let mut builds: Vec<WindowsVersion> = image
         .variants()
         .iter()
         .filter(|variant| variant.os == "windows")
         .filter_map(|variant: &Variant| variant.version)
-        .chain([version])
+        .filter(|version| version.build != host.version.build)
+        .chain([host.version])
         .collect();
     builds.sort();
     builds.dedup();
-    Advice::new(
-        "build the image for this host too",
-        vec![rebuild_command(image, &builds)],
-    )
+    builds
 }
 
 /// The commands that bring hosts to a version.

@@ -43,6 +43,17 @@ pub struct Finding {
     pub variant: Option<usize>,
 }
 
+impl Finding {
+    /// What to do, with the next command to type, in one line.
+    pub fn advice(&self) -> Option<String> {
+        let fix = self.fix.as_ref()?;
+        Some(match self.commands.first() {
+            Some(command) => format!("{fix}; type: {command}"),
+            None => fix.clone(),
+        })
+    }
+}
+
 impl From<&Node> for HostKind {
     fn from(host: &Node) -> Self {
         Self {
