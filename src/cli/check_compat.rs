@@ -17,7 +17,7 @@ use super::output::{terminal_width, write_result};
 use super::registry_args::RegistryArgs;
 use super::session::Session;
 use crate::cluster::workloads::Workload;
-use crate::report::{write_json, write_junit, write_markdown, write_sarif, write_text};
+use crate::report::{write_html, write_json, write_junit, write_markdown, write_sarif, write_text};
 use crate::rollout::{Image, Request, Rollout};
 use crate::windows::compat::Isolation;
 use crate::windows::version::WindowsVersion;
@@ -80,6 +80,7 @@ enum Format {
     Markdown,
     Junit,
     Sarif,
+    Html,
 }
 
 impl From<IsolationArg> for Isolation {
@@ -178,6 +179,7 @@ impl CheckCompat {
             Format::Markdown => write_markdown(rollout, self.strict, out),
             Format::Junit => write_junit(rollout, self.strict, out),
             Format::Sarif => write_sarif(rollout, self.strict, out),
+            Format::Html => write_html(rollout, self.strict, out),
         })
     }
 }

@@ -1,5 +1,6 @@
 //! The forms in which people and programs read what a roll-out comes to.
 
+mod html;
 mod json;
 mod junit;
 mod markdown;
@@ -8,6 +9,7 @@ mod problems;
 mod sarif;
 mod text;
 
+pub use html::write_html;
 pub use json::write_json;
 pub use junit::write_junit;
 pub use markdown::write_markdown;

@@ -17,6 +17,14 @@ pub enum Runtime {
 }
 
 impl Runtime {
+    /// What a person calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Docker => "Docker",
+            Self::Containerd | Self::OldContainerd => "containerd",
+        }
+    }
+
     /// Reads a node's `containerRuntimeVersion`, such as `containerd://1.7.22`. What cannot be read
     /// counts as today's usual runtime.
     pub fn of_node(text: &str) -> Self {
