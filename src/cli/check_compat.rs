@@ -1,6 +1,8 @@
 //! `wincimg check-compat`: what will start where, before it is rolled out.
 
 mod images;
+mod kube;
+mod watch;
 mod workloads;
 
 use std::path::PathBuf;
@@ -14,20 +16,24 @@ use super::Answer;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{terminal_width, write_result};
-use super::registry_args::RegistryArgs;
+use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
+use crate::cluster::nodes::NodeList;
 use crate::cluster::workloads::Workload;
 use crate::report::{write_html, write_json, write_junit, write_markdown, write_sarif, write_text};
 use crate::rollout::{Image, Request, Rollout};
 use crate::windows::compat::Isolation;
 use crate::windows::version::WindowsVersion;
 
+use kube::KubeArgs;
+
 /// Say which Windows images start on which hosts, and what to do about those that do not
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
     kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
-    wincimg check-compat --nodes nodes.json --workloads deploy.yaml --format html --output r.html\n\n\
+    wincimg check-compat --nodes nodes.json --workloads deploy.yaml --format html --output r.html\n  \
+    wincimg check-compat --kube --context production --watch\n\n\
     Exit code 0: everything starts. 1: something does not, or cannot be known.")]
 pub(super) struct CheckCompat {
     /// Images by reference, also oci:DIR and docker-archive:FILE
@@ -64,6 +70,8 @@ pub(super) struct CheckCompat {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
+    kube: KubeArgs,
+    #[command(flatten)]
     connection: RegistryArgs,
 }
 
@@ -94,24 +102,55 @@ impl From<IsolationArg> for Isolation {
 
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        if self.image_builds.is_empty() && self.references.is_empty() && self.workloads.is_empty() {
+        let names_images = !(self.image_builds.is_empty()
+            && self.references.is_empty()
+            && self.workloads.is_empty());
+        if !names_images && !self.kube.kube {
             return Err(Failure::usage(anyhow!("no image to check")).hint(
                 "name one, or its version with --image-build 17763.1158, or --workloads FILE",
             ));
         }
-        let workloads = workloads::read(&self.workloads)?;
-        let nodes = self.hosts.nodes(session)?;
+        let mut workloads = workloads::read(&self.workloads)?;
+        let mut nodes = if self.kube.kube && !self.hosts.are_given() {
+            NodeList::default()
+        } else {
+            self.hosts.nodes(session)?
+        };
+        let mut snapshot = None;
+        if self.kube.kube {
+            let (of_cluster, more) = registry_args::run(async {
+                let cluster = self.kube.connect().await?;
+                let nodes = KubeArgs::nodes(&cluster).await?;
+                let workloads = match names_images {
+                    true => Vec::new(),
+                    false => self.kube.workloads(&cluster).await?,
+                };
+                Ok((nodes, workloads))
+            })?;
+            let list = of_cluster.list();
+            nodes.windows.extend(list.windows);
+            nodes.others.extend(list.others);
+            if nodes.windows.is_empty() {
+                return Err(Failure::usage(anyhow!("the cluster has no Windows node")));
+            }
+            workloads.extend(more);
+            snapshot = Some(of_cluster);
+        }
         let (images, plain) = self.images(&workloads, session)?;
-        let rollout = Rollout::new(Request {
+        let request = Request {
             nodes,
             images,
             plain,
             workloads,
             isolation: Some(self.isolation.into()),
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
-        });
+        };
+        let rollout = Rollout::new(request.clone());
         self.say_what_is_left_out(&rollout, session);
         self.write(&rollout)?;
+        if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
+            watch::follow(&self.kube, snapshot, &request, self.format)?;
+        }
         Ok(if rollout.is_compatible(self.strict) {
             Answer::Yes
         } else {

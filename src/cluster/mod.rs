@@ -1,5 +1,6 @@
 //! What a Kubernetes cluster says about its nodes and about the pods that are to run on them.
 
+pub mod live;
 pub mod nodes;
 pub mod pod;
 pub mod scheduling;

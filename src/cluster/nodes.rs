@@ -121,9 +121,12 @@ pub(super) struct NodeObject {
 }
 
 #[derive(Debug, Clone, Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
 struct Metadata {
     #[serde(default)]
     name: String,
+    #[serde(default)]
+    resource_version: String,
     #[serde(default, deserialize_with = "null_is_default")]
     labels: BTreeMap<String, String>,
 }
@@ -220,6 +223,10 @@ impl NodeList {
 impl NodeObject {
     pub(super) fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.metadata.resource_version
     }
 
     fn label(&self, name: &str) -> Option<&str> {

@@ -1,0 +1,58 @@
+//! A check against a live cluster: what is asked of it, and how it fails.
+
+use clap::Args;
+
+use crate::cli::failure::Failure;
+use crate::cluster::live::{Cluster, LiveError, NodeSnapshot, Scope};
+use crate::cluster::workloads::Workload;
+
+/// Which cluster, and which of its workloads.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Cluster options")]
+pub(super) struct KubeArgs {
+    /// Take nodes from the cluster, and with no image given its workloads too
+    #[arg(long)]
+    pub(super) kube: bool,
+    /// The context of the kubeconfig [default: the current one, or the pod's own cluster]
+    #[arg(long, value_name = "NAME", requires = "kube")]
+    context: Option<String>,
+    /// Only workloads of this namespace
+    #[arg(long, value_name = "NAME", requires = "kube")]
+    namespace: Option<String>,
+    /// Only workloads whose labels match, such as app=web,tier!=cache
+    #[arg(long, value_name = "LABELS", requires = "kube")]
+    selector: Option<String>,
+    /// Go on, and print every change of a verdict as nodes change
+    #[arg(long, requires = "kube")]
+    pub(super) watch: bool,
+}
+
+impl KubeArgs {
+    pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
+        Cluster::connect(self.context.as_deref())
+            .await
+            .map_err(live_failure)
+    }
+
+    pub(super) async fn nodes(cluster: &Cluster) -> Result<NodeSnapshot, Failure> {
+        cluster.nodes().await.map_err(live_failure)
+    }
+
+    pub(super) async fn workloads(&self, cluster: &Cluster) -> Result<Vec<Workload>, Failure> {
+        let scope = Scope {
+            namespace: self.namespace.clone(),
+            selector: self.selector.clone(),
+        };
+        let list = cluster.workloads(&scope).await.map_err(live_failure)?;
+        Ok(list.into_workloads())
+    }
+}
+
+pub(super) fn live_failure(error: LiveError) -> Failure {
+    let hint = error.hint();
+    let failure = Failure::from(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
