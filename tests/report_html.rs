@@ -37,6 +37,7 @@ fn report(folder: &Path, nodes: &Path, images: &Value, workloads: &str) -> PathB
         .args([
             "check-compat",
             "--offline",
+            "--plan",
             "--on",
             "2024-06-01",
             "--format",
@@ -182,6 +183,9 @@ async fn the_page_shows_filters_and_explains() {
     browser
         .wait_for("return document.querySelectorAll('tbody td').length === 12")
         .await;
+
+    let plan = browser.text("#plan").await;
+    assert!(plan.contains("Then everything starts."), "{plan}");
 
     browser.click("#levels button").await;
     assert_eq!(

@@ -371,3 +371,81 @@ fn reports_of_workloads_say_whose_pods_do_not_start() {
         insta::assert_snapshot!(format!("shop_{format}"), text);
     }
 }
+
+/// `check-compat` of one image's version on the nodes of the kubeadm cluster.
+fn kubeadm(image: &str) -> Command {
+    let mut command = wincimg();
+    command
+        .args(["--nodes", &format!("{CLUSTERS}/kubeadm.json")])
+        .args(["--image-build", image]);
+    command
+}
+
+#[test]
+fn a_simulation_answers_what_if_these_nodes_were_patched() {
+    kubeadm("17763.1158").assert().code(1);
+    kubeadm("17763.1158")
+        .args(["--simulate", "win-a=17763.1158"])
+        .assert()
+        .code(0);
+    kubeadm("17763.1158")
+        .args(["--simulate", "win-*=20348.2402"])
+        .assert()
+        .code(1)
+        .stdout(contains("too-old-for-host"));
+    kubeadm("17763.1158")
+        .args(["--simulate-hotfix", "KB4549949"])
+        .assert()
+        .code(0)
+        .stderr(contains("KB4549949 reaches 1 of 3 nodes"));
+}
+
+#[test]
+fn a_simulation_of_nothing_is_a_mistake() {
+    kubeadm("17763.1158")
+        .args(["--simulate", "win-z=17763.1158"])
+        .assert()
+        .code(2)
+        .stderr(contains("no node is called win-z").and(contains("hint: ")));
+    kubeadm("17763.1158")
+        .args(["--simulate-hotfix", "KB4000000"])
+        .assert()
+        .code(2)
+        .stderr(contains("KB4000000 is no cumulative update"));
+    kubeadm("17763.1158")
+        .args(["--simulate", "win-a"])
+        .assert()
+        .code(2)
+        .stderr(contains("expected NODE=BUILD"));
+}
+
+#[test]
+fn the_plan_is_in_every_report_that_people_read() {
+    let (_, report) = json_of(kubeadm("17763.1158").arg("--plan"));
+    assert_eq!(
+        report["plan"],
+        json!({
+            "actions": [{
+                "kind": "patch", "to": "17763.1158", "kb": "KB4549949", "hosts": ["win-a"],
+                "commands": [
+                    "wincimg hotfix fetch 17763.1158 --output ./hotfix",
+                    "wincimg hotfix script 17763.1158 --files ./hotfix --output install.ps1",
+                ],
+            }],
+            "then": {"compatible": 3, "warning": 0, "incompatible": 0, "unknown": 0},
+        })
+    );
+    let registry = shop();
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["text", "markdown", "html"] {
+        check(&registry, "aks", &folder)
+            .args(["--plan", "--format", format])
+            .assert()
+            .code(1)
+            .stdout(contains("Then everything starts.").and(contains(format!(
+                "wincimg build RECIPE --host-build 17763.5696 --host-build 20348.2402 \
+                     --registry {}/shop --name migrate --tag 2.0 --push",
+                registry.host
+            ))));
+    }
+}

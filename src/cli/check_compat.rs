@@ -18,11 +18,12 @@ use super::hosts::HostArgs;
 use super::output::{terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
-use crate::cluster::nodes::NodeList;
+use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
 use crate::report::{write_html, write_json, write_junit, write_markdown, write_sarif, write_text};
-use crate::rollout::{Image, Request, Rollout};
+use crate::rollout::{Image, Plan, Request, Rollout, Simulation, apply_hotfix};
 use crate::windows::compat::Isolation;
+use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
 
 use kube::KubeArgs;
@@ -33,7 +34,8 @@ use kube::KubeArgs;
     wincimg check-compat --host-build 17763.973 --image-build 17763.1158\n  \
     kubectl get nodes -o json | wincimg check-compat --nodes - repo.mylan.k8s:8888/app:1.4\n  \
     wincimg check-compat --nodes nodes.json --workloads deploy.yaml --format html --output r.html\n  \
-    wincimg check-compat --kube --context production --watch\n\n\
+    wincimg check-compat --nodes nodes.json --workloads deploy.yaml --simulate-hotfix KB4549949\n  \
+    wincimg check-compat --kube --context production --plan\n\n\
     Exit code 0: everything starts. 1: something does not, or cannot be known.")]
 pub(super) struct CheckCompat {
     /// Images by reference, also oci:DIR and docker-archive:FILE
@@ -54,6 +56,15 @@ pub(super) struct CheckCompat {
     /// How containers are kept apart from the host
     #[arg(long, value_enum, default_value = "process")]
     isolation: IsolationArg,
+    /// Take nodes to run another version: win-a=17763.1158, or win-*=17763.1158 (repeatable)
+    #[arg(long, value_name = "NODE=BUILD")]
+    simulate: Vec<Simulation>,
+    /// Take nodes to have this update, where it is for their build (repeatable)
+    #[arg(long, value_name = "KB")]
+    simulate_hotfix: Vec<Kb>,
+    /// Add the smallest set of actions after which everything starts
+    #[arg(long)]
+    plan: bool,
     /// Use only what is given and ask no registry
     #[arg(long)]
     offline: bool,
@@ -136,6 +147,7 @@ impl CheckCompat {
             workloads.extend(more);
             snapshot = Some(of_cluster);
         }
+        self.simulate(&mut nodes.windows, session)?;
         let (images, plain) = self.images(&workloads, session)?;
         let request = Request {
             nodes,
@@ -145,7 +157,10 @@ impl CheckCompat {
             isolation: Some(self.isolation.into()),
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
         };
-        let rollout = Rollout::new(request.clone());
+        let mut rollout = Rollout::new(request.clone());
+        if self.plan {
+            rollout.plan = Some(Plan::new(&request, &rollout));
+        }
         self.say_what_is_left_out(&rollout, session);
         self.write(&rollout)?;
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
@@ -156,6 +171,31 @@ impl CheckCompat {
         } else {
             Answer::No
         })
+    }
+
+    fn simulate(&self, hosts: &mut [Node], session: &Session) -> Result<(), Failure> {
+        for simulation in &self.simulate {
+            if simulation.apply(hosts) == 0 {
+                return Err(Failure::usage(anyhow!("no node is called {simulation}"))
+                    .hint("nodes are named as kubectl get nodes has them; * stands for anything"));
+            }
+        }
+        for kb in &self.simulate_hotfix {
+            if Updates::embedded().of_kb(*kb).next().is_none() {
+                return Err(Failure::usage(anyhow!(
+                    "{kb} is no cumulative update of a known build"
+                ))
+                .hint(format!(
+                    "wincimg hotfix resolve {kb} says what is known of it"
+                )));
+            }
+            let patched = apply_hotfix(*kb, hosts);
+            session.note(format_args!(
+                "{kb} reaches {patched} of {} nodes",
+                hosts.len()
+            ));
+        }
+        Ok(())
     }
 
     /// Every image that is asked about, those without a workload first, and how many these are.

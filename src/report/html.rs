@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use super::plan::{outcome, steps};
 use super::problems::problems;
 use super::workload_label;
 use crate::rollout::{Finding, HostKind, Image, Placement, Rollout, Selection, severity};
@@ -69,6 +70,13 @@ struct Data<'a> {
     selections: Vec<String>,
     placements: Vec<PlacementPart>,
     problems: Vec<ProblemPart>,
+    plan: Option<PlanPart>,
+}
+
+#[derive(Serialize)]
+struct PlanPart {
+    steps: Vec<(String, Vec<String>)>,
+    outcome: String,
 }
 
 #[derive(Serialize)]
@@ -153,6 +161,13 @@ impl<'a> Data<'a> {
             selections: selections.parts,
             placements,
             problems,
+            plan: rollout.plan.as_ref().map(|plan| PlanPart {
+                steps: steps(rollout, plan)
+                    .into_iter()
+                    .map(|step| (step.title, step.commands.to_vec()))
+                    .collect(),
+                outcome: outcome(plan),
+            }),
         }
     }
 }

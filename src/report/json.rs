@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
 
+use super::plan::as_json;
 use crate::rollout::{Check, Image, Rollout};
 use crate::windows::version::WindowsVersion;
 
@@ -24,10 +25,13 @@ struct CheckOf<'a>(Check<'a>);
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("Report", 3)?;
+        let mut document = serializer.serialize_struct("Report", 4)?;
         document.serialize_field("compatible", &self.rollout.is_compatible(self.strict))?;
         document.serialize_field("summary", &self.rollout.summary)?;
         document.serialize_field("checks", &Checks(self.rollout))?;
+        if let Some(plan) = &self.rollout.plan {
+            document.serialize_field("plan", &as_json(self.rollout, plan))?;
+        }
         document.end()
     }
 }

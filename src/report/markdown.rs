@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use super::plan::{outcome, steps};
 use super::problems::problems;
-use crate::rollout::{Finding, Rollout};
+use crate::rollout::{Finding, Plan, Rollout};
 
 /// Writes the report as Markdown.
 pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
@@ -13,6 +14,9 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
         "Not everything starts"
     };
     writeln!(out, "### {answer}\n\n{}.", rollout.summary)?;
+    if let Some(plan) = &rollout.plan {
+        write_plan(rollout, plan, &mut out)?;
+    }
     let problems = problems(rollout);
     if problems.is_empty() {
         return Ok(());
@@ -46,6 +50,19 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
         )?;
     }
     writeln!(out, "\n</details>")
+}
+
+fn write_plan(rollout: &Rollout, plan: &Plan, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\n#### Plan\n")?;
+    for (number, step) in (1..).zip(steps(rollout, plan)) {
+        writeln!(out, "{number}. {}", cell(&step.title))?;
+        writeln!(out, "   ```sh")?;
+        for command in step.commands {
+            writeln!(out, "   {command}")?;
+        }
+        writeln!(out, "   ```")?;
+    }
+    writeln!(out, "\n{}", cell(&outcome(plan)))
 }
 
 fn fix_cell(finding: &Finding) -> String {

@@ -5,6 +5,7 @@ mod json;
 mod junit;
 mod markdown;
 mod matrix;
+mod plan;
 mod problems;
 mod sarif;
 mod text;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use super::matrix::Matrix;
+use super::plan::{outcome, steps};
 use super::problems::problems;
-use crate::rollout::Rollout;
+use crate::rollout::{Plan, Rollout};
 use crate::windows::compat::Outcome;
 
 /// Two spaces between columns.
@@ -35,8 +36,22 @@ pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::R
             writeln!(out, "  run: {command}")?;
         }
     }
+    if let Some(plan) = &rollout.plan {
+        write_plan(rollout, plan, &mut out)?;
+    }
     writeln!(out, "\n{}", rollout.summary)?;
     writeln!(out, "{}", rules_in_words(rollout))
+}
+
+fn write_plan(rollout: &Rollout, plan: &Plan, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "\nplan:")?;
+    for (number, step) in (1..).zip(steps(rollout, plan)) {
+        writeln!(out, "{number}. {}", step.title)?;
+        for command in step.commands {
+            writeln!(out, "   {command}")?;
+        }
+    }
+    writeln!(out, "{}", outcome(plan))
 }
 
 fn write_matrix(

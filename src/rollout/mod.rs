@@ -10,6 +10,8 @@ mod finding;
 mod image;
 mod notices;
 mod placement;
+mod plan;
+mod simulate;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,6 +28,8 @@ pub use finding::{Finding, HostKind, severity};
 pub use image::{Content, Image, Variant};
 pub use notices::Notice;
 pub use placement::{Group, Placement, Selection};
+pub use plan::{Action, Plan};
+pub use simulate::{Simulation, SimulationError, apply_hotfix};
 
 use finding::Judge;
 use placement::Selections;
@@ -68,6 +72,8 @@ pub struct Rollout {
     pub other_workloads: usize,
     /// Workloads that do not say their system, and whose images could not be read.
     pub undecided: Vec<WorkloadId>,
+    /// What to do so that everything starts, where that was asked for.
+    pub plan: Option<Plan>,
 }
 
 /// One answer.
@@ -158,6 +164,7 @@ impl Rollout {
             notices,
             summary,
             undecided,
+            plan: None,
         }
     }
 

@@ -181,6 +181,27 @@ fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
     }
 }
 
+/// What versions of one build have in common that work together under process isolation: equal
+/// versions of it do, and a patched host has a greater one. Nothing where the revision decides and
+/// is not known.
+pub fn generation(version: WindowsVersion) -> Option<u32> {
+    match (accepts(version.build), line_of_2020_02(version.build)) {
+        (Accepts::SameRevision, _) => version.revision,
+        (_, Some(line)) => Some(if version.revision? >= line { line } else { 0 }),
+        (_, None) => Some(0),
+    }
+}
+
+/// The oldest and the newest build that a host takes under process isolation, whatever the revision.
+pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
+    match accepts(host) {
+        Accepts::DownLevel => {
+            release::stable_abi_before(host).map_or(host, |release| release.build)..=host
+        }
+        Accepts::SameRevision | Accepts::SameBuild => host..=host,
+    }
+}
+
 fn accepts(build: u32) -> Accepts {
     ERAS.iter()
         .find(|(first, _)| build >= *first)

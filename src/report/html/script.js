@@ -322,6 +322,14 @@ function drawProblems() {
   more.textContent = `Show more (${fitting.length - state.problems} left)`;
 }
 
+function drawPlan() {
+  if (!data.plan) return;
+  byId('plan').hidden = false;
+  byId('steps').replaceChildren(...data.plan.steps.map(([title, commands]) =>
+    make('li', {}, title, ...commands.map(commandPart))));
+  byId('outcome').textContent = data.plan.outcome;
+}
+
 // ---- start ----
 
 function drawLevels() {
@@ -368,4 +376,5 @@ byId('more').onclick = () => { state.problems += PROBLEMS_A_PAGE; drawProblems()
 byId('workload-filter').hidden = !data.workloads.length;
 byId('grouped').defaultChecked = hostCount > MANY_HOSTS;
 drawLevels();
+drawPlan();
 update();

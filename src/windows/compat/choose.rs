@@ -2,7 +2,7 @@
 //! runtimes differ: containerd takes only entries that it expects to start, Docker anything that is
 //! not newer than the host.
 
-use super::{Accepts, HostBuild, accepts, release};
+use super::{HostBuild, accepted_builds};
 use crate::windows::version::WindowsVersion;
 
 /// What runs a node's containers, as far as it decides which image is taken.
@@ -125,13 +125,10 @@ fn fits(entry: &Entry<'_>, host: u32, runtime: Runtime) -> bool {
         // Docker leaves out only what it can read and knows to be newer.
         return runtime == Runtime::Docker;
     };
-    match (runtime, accepts(host)) {
-        (Runtime::Docker, _) => image.build <= host,
-        (Runtime::Containerd, Accepts::DownLevel) => {
-            let oldest = release::stable_abi_before(host).map_or(host, |release| release.build);
-            (oldest..=host).contains(&image.build)
-        }
-        _ => image.build == host,
+    match runtime {
+        Runtime::Docker => image.build <= host,
+        Runtime::Containerd => accepted_builds(host).contains(&image.build),
+        Runtime::OldContainerd => image.build == host,
     }
 }
 

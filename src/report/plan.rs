@@ -1,0 +1,91 @@
+//! What to do so that everything starts, in the words of a report.
+
+use serde_json::{Value, json};
+
+use super::in_words;
+use crate::rollout::{Action, Plan, Rollout};
+
+/// One action: what it is, and what to type for it.
+pub(super) struct Step<'a> {
+    pub(super) title: String,
+    pub(super) commands: &'a [String],
+}
+
+/// The actions in their order.
+pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a Plan) -> Vec<Step<'a>> {
+    let actions = plan.actions.iter();
+    actions
+        .map(|action| Step {
+            title: title_of(rollout, action),
+            commands: action.commands(),
+        })
+        .collect()
+}
+
+fn title_of(rollout: &Rollout, action: &Action) -> String {
+    match action {
+        Action::Patch { to, kb, hosts, .. } => {
+            let update = kb.map(|kb| format!(" with {kb}")).unwrap_or_default();
+            let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
+            let count = hosts.len();
+            let nodes = if count == 1 { "node" } else { "nodes" };
+            format!("bring {count} {nodes} to {to}{update}: {names}")
+        }
+        Action::Rebuild { image, .. } => {
+            format!("build {} again", rollout.images[*image].label())
+        }
+    }
+}
+
+fn host_name(rollout: &Rollout, host: usize) -> String {
+    let host = &rollout.hosts[host];
+    match (&host.name, host.build) {
+        (Some(name), _) => name.clone(),
+        (None, Some(build)) => build.to_string(),
+        (None, None) => "?".to_owned(),
+    }
+}
+
+/// What comes of it, in one sentence.
+pub(super) fn outcome(plan: &Plan) -> String {
+    let left = plan.then.incompatible + plan.then.unknown;
+    match (plan.actions.is_empty(), left) {
+        (true, 0) => "There is nothing to do.".to_owned(),
+        (false, 0) => "Then everything starts.".to_owned(),
+        (true, _) => format!("Nothing that could be planned mends this: {}.", plan.then),
+        (false, _) => format!("Then there is still something left: {}.", plan.then),
+    }
+}
+
+/// The plan as JSON.
+pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
+    let actions: Vec<Value> = plan
+        .actions
+        .iter()
+        .map(|action| match action {
+            Action::Patch {
+                to,
+                kb,
+                hosts,
+                commands,
+            } => json!({
+                "kind": "patch",
+                "to": to,
+                "kb": kb.map(|kb| kb.to_string()),
+                "hosts": hosts.iter().map(|&host| host_name(rollout, host)).collect::<Vec<_>>(),
+                "commands": commands,
+            }),
+            Action::Rebuild {
+                image,
+                host_builds,
+                commands,
+            } => json!({
+                "kind": "rebuild",
+                "image": rollout.images[*image].label(),
+                "host_builds": host_builds,
+                "commands": commands,
+            }),
+        })
+        .collect();
+    json!({"actions": actions, "then": plan.then})
+}
