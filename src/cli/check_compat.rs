@@ -21,7 +21,7 @@ use super::session::Session;
 use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
 use crate::report::{write_html, write_json, write_junit, write_markdown, write_sarif, write_text};
-use crate::rollout::{Image, Plan, Request, Rollout, Simulation, apply_hotfix};
+use crate::rollout::{Details, Image, Plan, Request, Rollout, Simulation, apply_hotfix};
 use crate::windows::compat::Isolation;
 use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
@@ -149,7 +149,7 @@ impl CheckCompat {
         }
         self.simulate(&mut nodes.windows, session)?;
         let (images, plain) = self.images(&workloads, session)?;
-        let request = Request {
+        let mut request = Request {
             nodes,
             images,
             plain,
@@ -158,6 +158,11 @@ impl CheckCompat {
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
         };
         let mut rollout = Rollout::new(request.clone());
+        let details = Details::missing(&rollout);
+        if !details.is_empty() && !self.offline {
+            images::add_details(&details, &mut request.images, &self.connection, session)?;
+            rollout = Rollout::new(request.clone());
+        }
         if self.plan {
             rollout.plan = Some(Plan::new(&request, &rollout));
         }
@@ -210,10 +215,10 @@ impl CheckCompat {
             .map(|version| Image::of_version(*version))
             .collect();
         let plain = images.len() + self.references.len();
-        let references = images::references(&self.references, workloads);
+        let wanted = images::wanted(&self.references, workloads);
         let given = images::Given::read(&self.image_files)?;
         images.extend(images::look(
-            references,
+            wanted,
             &given,
             self.offline,
             &self.connection,

@@ -8,35 +8,55 @@ use futures_util::{StreamExt, stream};
 
 use super::image::{Content, Image, Variant};
 use crate::oci::document::{Descriptor, Document, Index, Manifest, Sealed};
+use crate::oci::reference::parse_reference;
 use crate::oci::registry::Registry;
-use crate::oci::store::{Location, Source, StoreError};
+use crate::oci::store::{Location, LocationError, Source, StoreError};
+use crate::windows::version::WindowsVersion;
 
 /// How many images are looked at at once.
 const PARALLEL: usize = 16;
 
-/// Looks at every reference once, in any order; the images come in the order of the references.
+/// An image to look at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// What it is called.
+    pub reference: String,
+    /// Whether it may be a directory or a file of this machine; a workload's image may not.
+    pub is_local: bool,
+}
+
+impl Wanted {
+    fn location(&self) -> Result<Location, LocationError> {
+        if self.is_local {
+            self.reference.parse()
+        } else {
+            Ok(Location::Registry(parse_reference(&self.reference)?))
+        }
+    }
+}
+
+/// Looks at every image once, in any order; the answers come in the order of the questions.
 ///
 /// One that cannot be read is [`Content::Unreadable`] and keeps no other from being looked at.
-pub async fn fetch(references: &[String], registry: &Registry) -> Vec<Image> {
+pub async fn fetch(wanted: &[Wanted], registry: &Registry) -> Vec<Image> {
     // Two spellings of one place are one question.
-    let mut questions: BTreeMap<String, Option<Location>> = BTreeMap::new();
+    let mut questions: BTreeMap<String, Location> = BTreeMap::new();
     let mut contents: BTreeMap<String, Content> = BTreeMap::new();
-    let mut names = Vec::with_capacity(references.len());
-    for text in references {
-        match text.parse::<Location>() {
+    let mut names = Vec::with_capacity(wanted.len());
+    for image in wanted {
+        match image.location() {
             Ok(location) => {
                 let name = location.to_string();
                 names.push(name.clone());
-                questions.entry(name).or_insert(Some(location));
+                questions.insert(name, location);
             }
             Err(error) => {
-                names.push(text.clone());
-                contents.insert(text.clone(), unreadable(&error, None));
+                names.push(image.reference.clone());
+                contents.insert(image.reference.clone(), unreadable(&error, None));
             }
         }
     }
     let answers = stream::iter(questions)
-        .filter_map(async |(name, location)| Some((name, location?)))
         .map(async |(name, location)| {
             let content = look(&location, registry).await;
             (
@@ -49,11 +69,11 @@ pub async fn fetch(references: &[String], registry: &Registry) -> Vec<Image> {
         })
         .buffer_unordered(PARALLEL);
     contents.extend(answers.collect::<Vec<_>>().await);
-    references
+    wanted
         .iter()
         .zip(names)
-        .map(|(reference, name)| Image {
-            reference: Some(reference.clone()),
+        .map(|(image, name)| Image {
+            reference: Some(image.reference.clone()),
             content: contents
                 .get(&name)
                 .cloned()
@@ -139,7 +159,7 @@ async fn entries(source: &Source, index: &Index) -> Result<Vec<Variant>, StoreEr
 async fn version_in_config(
     source: &Source,
     entry: &Descriptor,
-) -> Result<Option<crate::windows::version::WindowsVersion>, StoreError> {
+) -> Result<Option<WindowsVersion>, StoreError> {
     let Document::Manifest(manifest) = source.document(entry).await? else {
         return Ok(None);
     };

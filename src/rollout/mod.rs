@@ -5,6 +5,7 @@
 //! get the same answer, so that thousands of them cost little.
 
 mod advice;
+mod details;
 mod fetch;
 mod finding;
 mod image;
@@ -23,7 +24,8 @@ use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::{Workload, WorkloadId};
 use crate::windows::compat::{Isolation, Outcome};
 
-pub use fetch::fetch;
+pub use details::Details;
+pub use fetch::{Wanted, fetch};
 pub use finding::{Finding, HostKind, severity};
 pub use image::{Content, Image, Variant};
 pub use notices::Notice;

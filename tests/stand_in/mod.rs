@@ -15,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 const PAGE: usize = 1000;
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
+const LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar";
 const CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 
 /// A running stand-in; it ends with the test's process.
@@ -63,19 +64,34 @@ impl StandIn {
 
     /// An image manifest with this configuration, and its digest.
     pub fn image_with(&self, config: &Value) -> String {
+        self.image_of(config, &[])
+    }
+
+    /// The same with layers, each as its descriptor and the digest of its tar.
+    pub fn image_of(&self, config: &Value, layers: &[(Value, String)]) -> String {
         let mut config = config.clone();
-        config["rootfs"] = json!({"type": "layers", "diff_ids": []});
+        let diff_ids: Vec<&String> = layers.iter().map(|(_, diff_id)| diff_id).collect();
+        config["rootfs"] = json!({"type": "layers", "diff_ids": diff_ids});
         let config = config.to_string().into_bytes();
         let size = config.len();
+        let descriptors: Vec<&Value> = layers.iter().map(|(descriptor, _)| descriptor).collect();
         let mut content = self.content.lock().unwrap();
         let digest = content.store(CONFIG, config);
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "config": {"mediaType": CONFIG, "digest": digest, "size": size},
-            "layers": [],
+            "layers": descriptors,
         });
         content.store(MANIFEST, manifest.to_string().into_bytes())
+    }
+
+    /// Stores an uncompressed layer, for [`StandIn::image_of`].
+    pub fn layer(&self, tar: Vec<u8>) -> (Value, String) {
+        let size = tar.len();
+        let digest = self.content.lock().unwrap().store(LAYER, tar);
+        let descriptor = json!({"mediaType": LAYER, "digest": digest, "size": size});
+        (descriptor, digest)
     }
 
     /// An index of images, each with the platform version that it should claim.

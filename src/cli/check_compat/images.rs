@@ -12,26 +12,26 @@ use crate::cli::registry_args::{self, RegistryArgs};
 use crate::cli::session::Session;
 use crate::cluster::scheduling::System;
 use crate::cluster::workloads::Workload;
-use crate::rollout::{Content, Image, Variant, fetch};
+use crate::rollout::{Content, Details, Image, Variant, Wanted, fetch};
 
-/// The references to look at, each once: those that were named, then the workloads'. What a
-/// workload for another system runs is of no interest.
-pub(super) fn references(named: &[String], workloads: &[Workload]) -> Vec<String> {
-    let mut known: HashSet<&str> = HashSet::new();
+/// The images to look at, each once: those that were named, then the workloads'. What a workload
+/// for another system runs is of no interest.
+pub(super) fn wanted(named: &[String], workloads: &[Workload]) -> Vec<Wanted> {
+    let mut known: HashSet<&str> = named.iter().map(String::as_str).collect();
     let of_workloads = workloads
         .iter()
         .filter(|workload| workload.template.system() != System::Other)
         .flat_map(|workload| &workload.template.containers)
         .map(|container| container.image.as_str())
-        .filter(|image| !named.iter().any(|named| named == image));
+        .filter(|image| known.insert(image));
+    let of_workloads: Vec<&str> = of_workloads.collect();
+    let named = named.iter().map(|reference| (reference.as_str(), true));
     named
-        .iter()
-        .cloned()
-        .chain(
-            of_workloads
-                .filter(|image| known.insert(image))
-                .map(str::to_owned),
-        )
+        .chain(of_workloads.into_iter().map(|reference| (reference, false)))
+        .map(|(reference, is_local)| Wanted {
+            reference: reference.to_owned(),
+            is_local,
+        })
         .collect()
 }
 
@@ -119,32 +119,39 @@ impl Given {
     }
 }
 
-/// Finds out what every reference is, in their order.
+/// Finds out what every image is, in their order.
 pub(super) fn look(
-    references: Vec<String>,
+    wanted: Vec<Wanted>,
     given: &Given,
     offline: bool,
     connection: &RegistryArgs,
     session: &Session,
 ) -> Result<Vec<Image>, Failure> {
-    let is_local = |text: &String| text.starts_with("oci:") || text.starts_with("docker-archive:");
-    let to_fetch: Vec<String> = references
+    let is_here = |image: &Wanted| {
+        image.is_local
+            && (image.reference.starts_with("oci:")
+                || image.reference.starts_with("docker-archive:"))
+    };
+    let to_fetch: Vec<Wanted> = wanted
         .iter()
-        .filter(|text| given.get(text).is_none() && (!offline || is_local(text)))
+        .filter(|image| given.get(&image.reference).is_none() && (!offline || is_here(image)))
         .cloned()
         .collect();
     let mut fetched: BTreeMap<String, Image> = BTreeMap::new();
     if !to_fetch.is_empty() {
         let registry = connection.connect(progress::display(session))?;
         let images = registry_args::run(async { Ok(fetch(&to_fetch, &registry).await) })?;
-        fetched.extend(to_fetch.into_iter().zip(images));
+        let names = to_fetch.into_iter().map(|image| image.reference);
+        fetched.extend(names.zip(images));
     }
-    Ok(references
+    Ok(wanted
         .into_iter()
-        .map(|text| {
-            let known = given.get(&text).or_else(|| fetched.get(&text).cloned());
+        .map(|Wanted { reference, .. }| {
+            let known = given
+                .get(&reference)
+                .or_else(|| fetched.get(&reference).cloned());
             known.unwrap_or_else(|| Image {
-                reference: Some(text),
+                reference: Some(reference),
                 content: Content::Unreadable {
                     reason: "no registry is asked with --offline".to_owned(),
                     hint: Some(
@@ -154,4 +161,23 @@ pub(super) fn look(
             })
         })
         .collect())
+}
+
+/// Finds out what else the warnings about workloads need.
+pub(super) fn add_details(
+    details: &Details,
+    images: &mut [Image],
+    connection: &RegistryArgs,
+    session: &Session,
+) -> Result<(), Failure> {
+    let progress = progress::display(session);
+    let registry = connection.connect(progress.clone())?;
+    let failed =
+        registry_args::run(async { Ok(details.fetch(images, &registry, &progress).await) })?;
+    for reference in failed {
+        session.warn(format_args!(
+            "size and time to stop of {reference} could not be read, and are not checked"
+        ));
+    }
+    Ok(())
 }

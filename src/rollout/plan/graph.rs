@@ -6,6 +6,7 @@ use crate::rollout::{Content, HostKind, Image, Rollout, Variant};
 use crate::windows::compat::{
     Edition, HostBuild, Isolation, Outcome, Runtime, accepted_builds, choose, generation,
 };
+use crate::windows::update::{Update, Updates};
 use crate::windows::version::WindowsVersion;
 
 /// Hosts and images that meet.
@@ -209,8 +210,8 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The version that brings a host into a generation: that of the newest image there, or of the
-    /// newest host.
+    /// The version that brings a host into a generation: the update that reaches the newest image
+    /// there, or the newest host.
     fn target(&self, component: &Component, build: u32, wanted: u32) -> WindowsVersion {
         let of_images = component
             .images
@@ -222,9 +223,14 @@ impl<'a> Graph<'a> {
             .map(|&group| self.groups[group].build.version);
         let in_generation = |version: &WindowsVersion| generation(*version) == Some(wanted);
         let newest_image = of_images.filter(in_generation).max();
-        newest_image
+        let newest = newest_image
             .or_else(|| of_hosts.filter(in_generation).max())
-            .unwrap_or(WindowsVersion::new(build, wanted))
+            .unwrap_or(WindowsVersion::new(build, wanted));
+        Updates::embedded()
+            .reaching(newest)
+            .map(Update::version)
+            .filter(in_generation)
+            .unwrap_or(newest)
     }
 
     fn components(&self) -> Vec<Component> {
@@ -290,9 +296,18 @@ impl<'a> Graph<'a> {
             .chain(newest_line)
             .chain([oldest])
             .filter(|generation| *generation >= oldest)
+            .filter(|generation| *generation == oldest || is_reachable(build, *generation))
             .collect();
         options.into_iter().collect()
     }
+}
+
+/// Whether some update brings a host into a generation.
+fn is_reachable(build: u32, wanted: u32) -> bool {
+    let updates = Updates::embedded().of_build(build).iter();
+    updates
+        .map(Update::version)
+        .any(|version| generation(version) == Some(wanted))
 }
 
 /// Whether the revision matters on a build, and is known.
