@@ -3,6 +3,7 @@
 
 mod api;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
@@ -192,6 +193,55 @@ fn a_cluster_without_windows_is_told_apart() {
         .assert()
         .code(2)
         .stderr(contains("the cluster has no Windows node"));
+}
+
+#[test]
+fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/ci-templates/kubernetes/rbac.yaml"
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let role = documents
+        .iter()
+        .find(|document| document["kind"] == "ClusterRole")
+        .unwrap();
+    let texts = |value: &Value| -> Vec<String> {
+        let values = value.as_array().unwrap().iter();
+        values
+            .map(|value| value.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut granted = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                granted.insert(format!("{group}/{resource}"));
+            }
+        }
+        let verbs = texts(&rule["verbs"]);
+        assert!(
+            verbs.iter().all(|verb| verb == "list" || verb == "watch"),
+            "{verbs:?}"
+        );
+    }
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    wincimg(&api).assert().code(0);
+    let asked: BTreeSet<String> = api
+        .paths()
+        .iter()
+        .map(|path| {
+            let parts: Vec<&str> = path.split('/').skip(1).collect();
+            match parts[..] {
+                ["api", _, resource] => format!("/{resource}"),
+                ["apis", group, _, resource] => format!("{group}/{resource}"),
+                _ => panic!("{path}"),
+            }
+        })
+        .collect();
+    assert_eq!(asked, granted);
 }
 
 /// Starts a watch, gives the server something to say, and reads the lines that follow the report.

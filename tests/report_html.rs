@@ -1,5 +1,5 @@
 //! The HTML report in a real browser: Chromium without a window, driven over `WebDriver`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod browser;
 

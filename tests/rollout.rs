@@ -452,6 +452,27 @@ fn the_plan_is_in_every_report_that_people_read() {
     }
 }
 
+#[test]
+fn one_run_writes_as_many_forms_as_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    kubeadm("17763.1158")
+        .args(["--report", &format!("html:{}", path("r.html"))])
+        .args(["--report", &format!("junit:{}", path("r.xml"))])
+        .assert()
+        .code(1)
+        .stdout(contains("baseline-2020-02"));
+    let starts = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(starts("r.html").starts_with("<!DOCTYPE html>"));
+    assert!(starts("r.xml").starts_with("<?xml"));
+    for wrong in ["html", "pdf:x", "html:"] {
+        kubeadm("17763.1158")
+            .args(["--report", wrong])
+            .assert()
+            .code(2);
+    }
+}
+
 /// A layer whose registry gives a container this many seconds to stop.
 fn patient_layer(seconds: u32) -> Vec<u8> {
     let mut tar = tar::Builder::new(Vec::new());

@@ -5,6 +5,7 @@ mod kube;
 mod watch;
 mod workloads;
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -80,6 +81,9 @@ pub(super) struct CheckCompat {
     /// Write the report to this file instead of stdout
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Write it in another form too, such as html:report.html (repeatable)
+    #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report)]
+    reports: Vec<(Format, PathBuf)>,
     #[command(flatten)]
     kube: KubeArgs,
     #[command(flatten)]
@@ -132,9 +136,10 @@ impl CheckCompat {
             let (of_cluster, more) = registry_args::run(async {
                 let cluster = self.kube.connect().await?;
                 let nodes = KubeArgs::nodes(&cluster).await?;
-                let workloads = match names_images {
-                    true => Vec::new(),
-                    false => self.kube.workloads(&cluster).await?,
+                let workloads = if names_images {
+                    Vec::new()
+                } else {
+                    self.kube.workloads(&cluster).await?
                 };
                 Ok((nodes, workloads))
             })?;
@@ -251,19 +256,43 @@ impl CheckCompat {
     }
 
     fn write(&self, rollout: &Rollout) -> Result<(), Failure> {
-        write_result(self.output.as_deref(), |out| match self.format {
-            Format::Text => {
-                let width = match self.output {
-                    Some(_) => 100,
-                    None => terminal_width(),
-                };
-                write_text(rollout, width, out)
-            }
+        for (format, file) in &self.reports {
+            write_result(Some(file), |out| self.write_as(*format, rollout, 100, out))?;
+        }
+        let width = match self.output {
+            Some(_) => 100,
+            None => terminal_width(),
+        };
+        write_result(self.output.as_deref(), |out| {
+            self.write_as(self.format, rollout, width, out)
+        })
+    }
+
+    fn write_as(
+        &self,
+        format: Format,
+        rollout: &Rollout,
+        width: usize,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        match format {
+            Format::Text => write_text(rollout, width, out),
             Format::Json => write_json(rollout, self.strict, out),
             Format::Markdown => write_markdown(rollout, self.strict, out),
             Format::Junit => write_junit(rollout, self.strict, out),
             Format::Sarif => write_sarif(rollout, self.strict, out),
             Format::Html => write_html(rollout, self.strict, out),
-        })
+        }
     }
+}
+
+/// Reads `FORMAT:FILE`.
+fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
+    let (format, file) = text
+        .split_once(':')
+        .filter(|(_, file)| !file.is_empty())
+        .ok_or_else(|| {
+            format!("{text:?} is no report: expected FORMAT:FILE such as html:r.html")
+        })?;
+    Ok((Format::from_str(format, false)?, file.into()))
 }

@@ -23,7 +23,7 @@ pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 const PAGE: u32 = 500;
 
 /// A page that takes longer than this will not come.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often a list is begun again whose pages became too old.
 const RESTARTS: usize = 3;

@@ -143,9 +143,10 @@ impl Scheduling {
             Some(_) => System::Other,
             None => System::Unsaid,
         };
-        let from_build = match self.selector.contains_key(BUILD_LABEL) {
-            true => System::Windows,
-            false => System::Unsaid,
+        let from_build = if self.selector.contains_key(BUILD_LABEL) {
+            System::Windows
+        } else {
+            System::Unsaid
         };
         [named(OS_LABEL), named(OLD_OS_LABEL), from_build]
             .into_iter()

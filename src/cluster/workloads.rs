@@ -1,7 +1,7 @@
 //! Workloads as people write them and as `kubectl get -o yaml|json` prints them: several documents,
 //! lists, everything that makes pods, and runtime classes; any other kind of object is passed over.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -207,11 +207,8 @@ impl WorkloadList {
     /// The workloads with their runtime classes applied, each once: what another workload of the
     /// list made is left out, and what something else made counts as that, once.
     pub fn into_workloads(self) -> Vec<Workload> {
-        let known: HashMap<&WorkloadId, ()> = self
-            .workloads
-            .iter()
-            .map(|workload| (&workload.id, ()))
-            .collect();
+        let known: HashSet<&WorkloadId> =
+            self.workloads.iter().map(|workload| &workload.id).collect();
         let is_made_by_another: Vec<bool> = self
             .workloads
             .iter()
@@ -219,7 +216,7 @@ impl WorkloadList {
                 workload
                     .owner
                     .as_ref()
-                    .is_some_and(|owner| known.contains_key(owner))
+                    .is_some_and(|owner| known.contains(owner))
             })
             .collect();
         let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
@@ -337,8 +334,8 @@ fn documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
                     .unwrap_or(1)
             };
             WorkloadsError::Malformed {
-                line: place(|location| location.line()),
-                column: place(|location| location.column()),
+                line: place(serde_saphyr::Location::line),
+                column: place(serde_saphyr::Location::column),
                 problem: one_line(&error.to_string()),
             }
         })?;

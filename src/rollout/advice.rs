@@ -82,9 +82,10 @@ pub(super) fn patch_commands(to: WindowsVersion, kb: Option<Kb>) -> Vec<String> 
 
 /// The command that builds an image for hosts of these versions.
 pub(super) fn rebuild_command(image: &Image, hosts: &[WindowsVersion]) -> String {
-    let mut command = format!("wincimg build {RECIPE}");
+    let mut words = vec!["wincimg".to_owned(), "build".to_owned(), RECIPE.to_owned()];
+    let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), value]);
     for host in hosts {
-        command.push_str(&format!(" --host-build {host}"));
+        flag("host-build", host.to_string());
     }
     let parsed = image
         .reference
@@ -95,13 +96,14 @@ pub(super) fn rebuild_command(image: &Image, hosts: &[WindowsVersion]) -> String
             Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
             None => (reference.registry().to_owned(), reference.repository()),
         };
-        command.push_str(&format!(" --registry {prefix} --name {name}"));
+        flag("registry", prefix);
+        flag("name", name.to_owned());
         if let Some(tag) = reference.tag() {
-            command.push_str(&format!(" --tag {tag}"));
+            flag("tag", tag.to_owned());
         }
-        command.push_str(" --push");
+        words.push("--push".to_owned());
     }
-    command
+    words.join(" ")
 }
 
 /// A word for a shell: quoted where it is more than letters, digits and what names are made of.

@@ -140,9 +140,10 @@ async fn look(
         return Ok(None);
     };
     let image = source.image(*manifest).await?;
-    let times = match stop {
-        true => shutdown_times(&source, &image, progress).await,
-        false => None,
+    let times = if stop {
+        shutdown_times(&source, &image, progress).await
+    } else {
+        None
     };
     Ok(Some(Found {
         place,

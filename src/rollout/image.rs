@@ -146,22 +146,17 @@ pub(super) fn for_windows(
             .map(|&place| &images[place])
             .collect();
         let is_unreadable = |image: &&Image| matches!(image.content, Content::Unreadable { .. });
+        // An image for both goes where its own nodes are, so it does not decide alone.
+        let is_for_windows = own
+            .iter()
+            .any(|image| image.is_for("windows") && !image.is_for("linux"));
+        let may_be = own.iter().any(|image| image.is_for("windows"));
         match workload.template.system() {
             System::Windows => taken.push(workload),
-            System::Other => {}
-            // An image for both goes where its own nodes are.
-            System::Unsaid
-                if own
-                    .iter()
-                    .any(|image| image.is_for("windows") && !image.is_for("linux")) =>
-            {
-                taken.push(workload);
-            }
+            System::Unsaid if is_for_windows => taken.push(workload),
             System::Unsaid if own.iter().any(is_unreadable) => undecided.push(workload.id),
-            System::Unsaid if own.iter().any(|image| image.is_for("windows")) => {
-                taken.push(workload);
-            }
-            System::Unsaid => {}
+            System::Unsaid if may_be => taken.push(workload),
+            System::Unsaid | System::Other => {}
         }
     }
     (taken, undecided)

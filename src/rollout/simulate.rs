@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::cluster::nodes::Node;
 use crate::windows::compat::HostBuild;
-use crate::windows::update::{Kb, Updates};
+use crate::windows::update::{Kb, Update, Updates};
 use crate::windows::version::WindowsVersion;
 
 /// Nodes that are taken to run another version: `NODE=BUILD`, where a `*` in NODE stands for
@@ -70,7 +70,7 @@ pub fn apply_hotfix(kb: Kb, nodes: &mut [Node]) -> usize {
         let newer = node.build.and_then(|host| {
             Updates::embedded()
                 .of_kb(kb)
-                .map(|update| update.version())
+                .map(Update::version)
                 .find(|version| version.build == host.version.build && *version > host.version)
         });
         if let Some(version) = newer {

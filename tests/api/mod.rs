@@ -113,6 +113,15 @@ impl Api {
             .collect()
     }
 
+    /// The paths of all requests.
+    pub fn paths(&self) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        let targets = state.requests.iter().map(|(_, target)| target);
+        targets
+            .map(|target| target.split('?').next().unwrap().to_owned())
+            .collect()
+    }
+
     /// The methods of all requests.
     pub fn methods(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();

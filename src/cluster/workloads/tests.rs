@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::fmt::Write as _;
+
 use super::*;
 use crate::cluster::pod::Hyperv;
 use crate::cluster::scheduling::System;
@@ -243,7 +245,7 @@ fn text_that_repeats_itself_without_end_is_refused() {
     let mut text = String::from("a0: &a0 [x,x,x,x,x,x,x,x,x]\n");
     for level in 1..12 {
         let before = format!("*a{},", level - 1).repeat(9);
-        text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+        writeln!(text, "a{level}: &a{level} [{before}]").unwrap();
     }
     let started = std::time::Instant::now();
     assert!(WorkloadList::default().read(&text, "bomb").is_err());

@@ -1,0 +1,143 @@
+//! The templates for pipelines and clusters: that they are what they claim to be, and that they say
+//! only what the program understands.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::process::Command as Process;
+
+use assert_cmd::Command;
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ci-templates");
+const KUBEADM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters/kubeadm.json");
+
+fn documents(path: &str) -> Vec<Value> {
+    let text = fs::read_to_string(format!("{TEMPLATES}/{path}")).unwrap();
+    serde_saphyr::from_multiple(&text).unwrap()
+}
+
+/// Runs a command line of a template with `wincimg` found first.
+fn with_wincimg(
+    script: &str,
+    folder: &std::path::Path,
+    environment: &[(&str, &str)],
+) -> (i32, String) {
+    let program = assert_cmd::cargo::cargo_bin!("wincimg");
+    let path = format!(
+        "{}:{}",
+        program.parent().unwrap().display(),
+        std::env::var("PATH").unwrap()
+    );
+    let output = Process::new("bash")
+        .args(["-c", script])
+        .current_dir(folder)
+        .env("PATH", path)
+        .envs(environment.iter().copied())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
+    (output.status.code().unwrap(), said)
+}
+
+/// A workload for which the kubeadm cluster has one node that is too old.
+fn workload(folder: &std::path::Path) {
+    let pod = "kind: Pod\nmetadata: {name: p}\nspec: {nodeSelector: {kubernetes.io/os: windows}, \
+               tolerations: [{operator: Exists}], containers: [{image: 127.0.0.1:1/app:1}]}\n";
+    fs::write(folder.join("w.yaml"), pod).unwrap();
+}
+
+#[test]
+fn the_action_runs_the_script_with_every_input() {
+    let action = &documents("github/check-compat/action.yml")[0];
+    let step = &action["runs"]["steps"][0];
+    assert!(step["run"].as_str().unwrap().contains("check-compat.sh"));
+    let environment = step["env"].as_object().unwrap();
+    let inputs = action["inputs"].as_object().unwrap();
+    assert_eq!(environment.len(), inputs.len());
+    let script = fs::read_to_string(format!("{TEMPLATES}/check-compat.sh")).unwrap();
+    for name in environment.keys() {
+        assert!(script.contains(&format!("${{{name}:-")), "{name}");
+    }
+}
+
+#[test]
+fn the_script_writes_every_report_and_keeps_the_answer() {
+    let folder = tempfile::tempdir().unwrap();
+    workload(folder.path());
+    let output = folder.path().join("output");
+    let run = |builds: &str, images: &str| {
+        with_wincimg(
+            &format!("{TEMPLATES}/check-compat.sh"),
+            folder.path(),
+            &[
+                ("HOST_BUILDS", builds),
+                ("IMAGES", images),
+                ("WORKLOADS", "w.yaml"),
+                ("GITHUB_OUTPUT", output.to_str().unwrap()),
+            ],
+        )
+    };
+    let (code, said) = run("17763.973 20348.1", "127.0.0.1:1/other:1");
+    assert_eq!(code, 1, "{said}");
+    for (name, part) in [
+        ("check-compat.md", "### Not everything starts"),
+        ("check-compat.xml", "<testsuites"),
+        ("check-compat.sarif", "\"2.1.0\""),
+        ("check-compat.html", "<!DOCTYPE html>"),
+        ("check-compat.json", "\"compatible\": false"),
+    ] {
+        let text = fs::read_to_string(folder.path().join("wincimg-report").join(name)).unwrap();
+        assert!(text.contains(part), "{name}");
+    }
+    assert_eq!(fs::read_to_string(&output).unwrap(), "compatible=false\n");
+    let (code, said) = run("nonsense", "");
+    assert_eq!(code, 2, "{said}");
+}
+
+#[test]
+fn the_gitlab_job_is_a_script_that_works() {
+    let folder = tempfile::tempdir().unwrap();
+    workload(folder.path());
+    let job = &documents("gitlab/check-compat.yml")[0][".wincimg-check-compat"];
+    let lines: Vec<&str> = job["script"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .collect();
+    let script = format!("set -e\n{}", lines.join("\n"));
+    let environment = [
+        ("NODES", KUBEADM),
+        ("WORKLOADS", "w.yaml"),
+        ("STRICT", "true"),
+    ];
+    let (code, said) = with_wincimg(&script, folder.path(), &environment);
+    assert_eq!(code, 1, "{said}");
+    let junit = job["artifacts"]["reports"]["junit"].as_str().unwrap();
+    assert!(folder.path().join(junit).is_file());
+}
+
+#[test]
+fn the_cron_job_gives_arguments_that_the_program_takes() {
+    let job = &documents("kubernetes/cronjob.yaml")[0];
+    let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+    let arguments: Vec<&str> = pod["containers"][0]["args"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|argument| argument.as_str().unwrap())
+        .collect();
+    // Understood, and then stopped by the file that only the pod has.
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(&arguments)
+        .env("KUBECONFIG", "/nowhere/config")
+        .assert()
+        .code(3)
+        .stderr(contains("cannot tell which cluster to ask"));
+    let account = &documents("kubernetes/rbac.yaml")[1]["metadata"];
+    assert_eq!(pod["serviceAccountName"], account["name"]);
+    assert_eq!(job["metadata"]["namespace"], account["namespace"]);
+    assert_eq!(job["spec"]["jobTemplate"]["spec"]["backoffLimit"], json!(0));
+}
