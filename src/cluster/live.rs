@@ -119,7 +119,7 @@ pub enum LiveError {
         /// What was asked for.
         what: String,
         /// Why.
-        source: Box<kube::Error>,
+        source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// An object has a field of the wrong type.
     #[error("{object}: {problem}")]
@@ -138,6 +138,9 @@ impl LiveError {
             Self::Config(_) => Some("set KUBECONFIG, or name a context with --context"),
             Self::Unauthorized { .. } => {
                 Some("log in again: kubectl get nodes has to work with the same context")
+            }
+            Self::Broken { .. } | Self::Silent { .. } => {
+                Some("kubectl get nodes has to work with the same context")
             }
             Self::Forbidden { .. } => {
                 Some("kubectl apply -f ci-templates/kubernetes/rbac.yaml grants what is needed")
@@ -300,12 +303,19 @@ impl Cluster {
 
     fn error(&self, what: &str, error: kube::Error) -> LiveError {
         let (address, what) = (self.address.clone(), what.to_owned());
-        let kube::Error::Api(status) = error else {
-            return LiveError::Broken {
-                address,
-                what,
-                source: Box::new(error),
-            };
+        let status = match error {
+            kube::Error::Api(status) => status,
+            error => {
+                return LiveError::Broken {
+                    address,
+                    what,
+                    source: match error {
+                        // It only repeats what its cause says.
+                        kube::Error::Service(cause) => cause,
+                        other => other.into(),
+                    },
+                };
+            }
         };
         let message = match status.message.as_str() {
             "" => status.reason.clone(),

@@ -1,91 +1,175 @@
-//! The report as JSON, in the shape that the command line's contract promises.
+//! The report as JSON, in the shape that the command line's contract promises: a check a line, put
+//! together from parts that are written once, because there can be millions.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
-use serde::ser::{Serialize, SerializeSeq, SerializeStruct, Serializer};
+use serde::Serialize;
 
 use super::plan::as_json;
-use crate::rollout::{Check, Image, Rollout};
+use crate::cluster::workloads::WorkloadId;
+use crate::rollout::{Finding, Image, Placement, Rollout};
 use crate::windows::version::WindowsVersion;
 
 /// Writes the report as one JSON document.
 pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
-    serde_json::to_writer_pretty(&mut out, &Document { rollout, strict })?;
-    out.write_all(b"\n")
-}
-
-struct Document<'a> {
-    rollout: &'a Rollout,
-    strict: bool,
-}
-
-struct Checks<'a>(&'a Rollout);
-
-struct CheckOf<'a>(Check<'a>);
-
-impl Serialize for Document<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut document = serializer.serialize_struct("Report", 4)?;
-        document.serialize_field("compatible", &self.rollout.is_compatible(self.strict))?;
-        document.serialize_field("summary", &self.rollout.summary)?;
-        document.serialize_field("checks", &Checks(self.rollout))?;
-        if let Some(plan) = &self.rollout.plan {
-            document.serialize_field("plan", &as_json(self.rollout, plan))?;
-        }
-        document.end()
+    let compatible = rollout.is_compatible(strict);
+    let summary = serde_json::to_string(&rollout.summary)?;
+    write!(
+        out,
+        "{{\n  \"compatible\": {compatible},\n  \"summary\": {summary},\n  \"checks\": ["
+    )?;
+    let mut checks = Checks::new(rollout)?;
+    for placement in &rollout.placements {
+        checks.write_placement(placement, &mut out)?;
     }
-}
-
-impl Serialize for Checks<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut checks = serializer.serialize_seq(None)?;
-        for check in self.0.checks() {
-            checks.serialize_element(&CheckOf(check))?;
-        }
-        checks.end()
+    checks.write_notices(&mut out)?;
+    out.write_all(b"\n  ]")?;
+    if let Some(plan) = &rollout.plan {
+        let plan = serde_json::to_string(&as_json(rollout, plan))?;
+        write!(out, ",\n  \"plan\": {plan}")?;
     }
+    out.write_all(b"\n}\n")
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct HostPart<'a> {
     name: Option<&'a str>,
     build: Option<WindowsVersion>,
 }
 
-#[derive(serde::Serialize)]
+#[derive(Serialize)]
 struct ImagePart<'a> {
     reference: Option<&'a str>,
     build: Option<WindowsVersion>,
 }
 
-impl Serialize for CheckOf<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Check {
-            host,
-            image,
-            workload,
-            finding,
-        } = self.0;
-        let host = HostPart {
-            name: host.and_then(|host| host.name.as_deref()),
-            build: host.and_then(|host| Some(host.build?.version)),
-        };
-        let image = ImagePart {
-            reference: image.and_then(|image| image.reference.as_deref()),
-            build: finding
-                .image_build
-                .or_else(|| image.and_then(Image::version)),
-        };
-        let mut entry = serializer.serialize_struct("Check", 9)?;
-        entry.serialize_field("host", &host)?;
-        entry.serialize_field("image", &image)?;
-        entry.serialize_field("workload", &workload.map(|workload| &workload.id))?;
-        entry.serialize_field("isolation", finding.isolation.name())?;
-        entry.serialize_field("verdict", finding.outcome.name())?;
-        entry.serialize_field("rule", finding.rule)?;
-        entry.serialize_field("reason", &finding.reason)?;
-        entry.serialize_field("fix", &finding.advice())?;
-        entry.serialize_field("commands", &finding.commands)?;
-        entry.end()
+#[derive(Serialize)]
+struct FindingPart<'a> {
+    isolation: &'a str,
+    verdict: &'a str,
+    rule: &'a str,
+    reason: &'a str,
+    fix: Option<String>,
+    commands: &'a [String],
+}
+
+/// The parts of checks as text.
+struct Checks<'a> {
+    rollout: &'a Rollout,
+    hosts: Vec<String>,
+    /// What comes before a check: nothing yet, or the end of the one before.
+    separator: &'static str,
+    known: HashMap<(Option<usize>, *const Finding), String>,
+}
+
+impl<'a> Checks<'a> {
+    fn new(rollout: &'a Rollout) -> io::Result<Self> {
+        let hosts = rollout.hosts.iter().map(|host| {
+            host_text(&HostPart {
+                name: host.name.as_deref(),
+                build: host.build.map(|build| build.version),
+            })
+        });
+        Ok(Self {
+            rollout,
+            hosts: hosts.collect::<io::Result<_>>()?,
+            separator: "",
+            known: HashMap::new(),
+        })
     }
+
+    fn write_placement(
+        &mut self,
+        placement: &'a Placement,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        // What follows a host: one text for each image and each kind of host.
+        let mut ends: Vec<Vec<String>> = Vec::with_capacity(placement.images.len());
+        for placed in &placement.images {
+            let own = placed
+                .findings
+                .iter()
+                .map(|finding| self.end_of_check(Some(placed.image), placement.workload, finding));
+            ends.push(own.collect::<io::Result<_>>()?);
+        }
+        for &(host, group) in &placement.selection.hosts {
+            for end in &ends {
+                self.begin(out)?;
+                out.write_all(self.hosts[host as usize].as_bytes())?;
+                out.write_all(end[group as usize].as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_notices(&mut self, out: &mut impl Write) -> io::Result<()> {
+        let nowhere = host_text(&HostPart {
+            name: None,
+            build: None,
+        })?;
+        for notice in &self.rollout.notices {
+            self.begin(out)?;
+            out.write_all(nowhere.as_bytes())?;
+            let end = self.end_of_check(notice.image, notice.workload, &notice.finding)?;
+            out.write_all(end.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, out: &mut impl Write) -> io::Result<()> {
+        out.write_all(self.separator.as_bytes())?;
+        self.separator = ",";
+        out.write_all(b"\n    ")
+    }
+
+    /// Everything about a check but its host.
+    fn end_of_check(
+        &mut self,
+        image: Option<usize>,
+        workload: Option<usize>,
+        finding: &Finding,
+    ) -> io::Result<String> {
+        let id: Option<&WorkloadId> = workload.map(|workload| &self.rollout.workloads[workload].id);
+        let workload = serde_json::to_string(&id)?;
+        let key = (image, std::ptr::from_ref(finding));
+        let known = match self.known.get(&key) {
+            Some(known) => known,
+            None => {
+                let text =
+                    image_and_finding(image.map(|image| &self.rollout.images[image]), finding)?;
+                self.known.entry(key).or_insert(text)
+            }
+        };
+        Ok(known.replacen(WORKLOAD, &workload, 1))
+    }
+}
+
+/// Where the workload comes in a text that is shared by all workloads. No JSON text contains it: a
+/// control character is always escaped there.
+const WORKLOAD: &str = "\u{1}";
+
+fn host_text(host: &HostPart<'_>) -> io::Result<String> {
+    Ok(format!("{{\"host\":{}", serde_json::to_string(host)?))
+}
+
+fn image_and_finding(image: Option<&Image>, finding: &Finding) -> io::Result<String> {
+    let image = serde_json::to_string(&ImagePart {
+        reference: image.and_then(|image| image.reference.as_deref()),
+        build: finding
+            .image_build
+            .or_else(|| image.and_then(Image::version)),
+    })?;
+    let finding = serde_json::to_string(&FindingPart {
+        isolation: finding.isolation.name(),
+        verdict: finding.outcome.name(),
+        rule: finding.rule,
+        reason: &finding.reason,
+        fix: finding.advice(),
+        commands: &finding.commands,
+    })?;
+    let finding = finding.trim_start_matches('{');
+    Ok(format!(
+        ",\"image\":{image},\"workload\":{WORKLOAD},{finding}"
+    ))
 }
