@@ -41,6 +41,8 @@ pub(super) struct Given(BTreeMap<String, Vec<Variant>>);
 
 #[derive(Deserialize)]
 struct File {
+    /// What all the images are called, where `inspect` was asked.
+    reference: Option<String>,
     images: Vec<Entry>,
     index: Option<IndexEntry>,
 }
@@ -54,6 +56,13 @@ struct Entry {
     architecture: String,
     os_version: Option<String>,
     size: Option<u64>,
+    shutdown: Option<Shutdown>,
+}
+
+#[derive(Deserialize)]
+struct Shutdown {
+    seconds: u64,
+    complete: bool,
 }
 
 #[derive(Deserialize)]
@@ -87,6 +96,7 @@ impl Given {
 
     fn add(&mut self, file: File) {
         let index = file.index.and_then(|index| index.reference);
+        let names = [index, file.reference];
         for entry in file.images {
             let variant = Variant {
                 version: entry
@@ -98,9 +108,12 @@ impl Given {
                 os_version: entry.os_version,
                 digest: None,
                 size: entry.size,
-                stop_seconds: None,
+                stop_seconds: entry
+                    .shutdown
+                    .filter(|shutdown| shutdown.complete)
+                    .map(|shutdown| shutdown.seconds),
             };
-            for reference in [&entry.reference, &index].into_iter().flatten() {
+            for reference in names.iter().chain([&entry.reference]).flatten() {
                 let variants = self.0.entry(reference.clone()).or_default();
                 variants.push(variant.clone());
             }

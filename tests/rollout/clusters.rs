@@ -1,0 +1,141 @@
+//! Whole clusters, as AKS, EKS and kubeadm show them, and a shop's workloads on them.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use super::*;
+
+#[test]
+fn on_aks_every_thing_that_is_wrong_with_the_shop_is_found() {
+    let registry = shop();
+    let folder = tempfile::tempdir().unwrap();
+    let (code, report) = json_of(&mut check(&registry, "aks", &folder));
+    assert_eq!(code, 1);
+    let (green, lines) = problems(&report, &registry);
+    assert_eq!(
+        lines,
+        [
+            "akswin22000000|Deployment web|R/shop/migrate:2.0|too-old-for-host",
+            "akswin22000001|Deployment web|R/shop/migrate:2.0|too-old-for-host",
+            "akswin22000000|Pod forgotten|R/shop/migrate:2.0|too-old-for-host",
+            "akswin22000001|Pod forgotten|R/shop/migrate:2.0|too-old-for-host",
+            "-|CronJob nightly|-|no-host-selected",
+            "-|DaemonSet logs|R/shop/logs:latest|floating-tag",
+            "-|Pod forgotten|-|no-windows-selector",
+        ]
+    );
+    // web on 4 nodes, its init container on 2, cache on 2, logs on 4, forgotten on 2.
+    assert_eq!(green, 14);
+    assert_eq!(report["summary"]["incompatible"], 4);
+    let nowhere = &report["checks"].as_array().unwrap()[18];
+    assert_eq!(nowhere["rule"], "no-host-selected");
+    assert!(
+        nowhere["reason"]
+            .as_str()
+            .unwrap()
+            .contains("os=windows:NoSchedule"),
+        "{nowhere}"
+    );
+}
+
+#[test]
+fn the_entry_that_the_node_would_take_is_the_one_that_is_judged() {
+    let registry = shop();
+    let folder = tempfile::tempdir().unwrap();
+    let (_, report) = json_of(&mut check(&registry, "eks", &folder));
+    let of_web: Vec<_> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["image"]["reference"] == format!("{}/shop/web:1.4", registry.host))
+        .map(|check| {
+            (
+                check["host"]["build"].as_str().unwrap(),
+                check["image"]["build"].as_str().unwrap(),
+                check["rule"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let taken = [
+        ("17763.5696", "17763.5696", "build-match"),
+        ("26100.2314", "20348.2402", "downlevel-ltsc"),
+    ];
+    // EKS does not taint its Windows nodes, so the CronJob without a toleration lands there too.
+    assert_eq!(of_web, [taken, taken].concat());
+}
+
+#[test]
+fn under_docker_host_processes_do_not_run_and_cordoned_nodes_still_count() {
+    let registry = shop();
+    let folder = tempfile::tempdir().unwrap();
+    let (_, report) = json_of(&mut check(&registry, "kubeadm", &folder));
+    let (_, lines) = problems(&report, &registry);
+    for node in ["win-a", "win-b", "win-c"] {
+        let line = format!("{node}|DaemonSet logs|R/shop/logs:latest|host-process-unsupported");
+        assert!(lines.contains(&line), "{lines:?}");
+    }
+    let old_host = "win-a|Deployment web|R/shop/web:1.4|baseline-2020-02";
+    assert!(lines.contains(&old_host.to_owned()), "{lines:?}");
+}
+
+#[test]
+fn every_image_is_asked_for_once_and_those_of_other_systems_never() {
+    let registry = shop();
+    let folder = tempfile::tempdir().unwrap();
+    check(&registry, "aks", &folder).assert().code(1);
+    let requests = registry.requests();
+    let manifests: Vec<_> = requests
+        .iter()
+        .filter(|request| request.contains("manifests"))
+        .collect();
+    assert_eq!(manifests.len(), 3, "{requests:?}");
+}
+
+#[test]
+fn workloads_that_cannot_be_read_are_said_with_their_place() {
+    let nodes = format!("{CLUSTERS}/aks.json");
+    wincimg()
+        .args(["--nodes", &nodes, "--workloads", "-"])
+        .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: 7}]}\n")
+        .assert()
+        .code(2)
+        .stderr(contains("stdin: line 1: Pod p: invalid type").and(contains("hint: ")));
+    wincimg()
+        .args(["--nodes", &nodes, "--workloads", "/nowhere.yaml"])
+        .assert()
+        .code(3)
+        .stderr(contains("cannot read /nowhere.yaml"));
+}
+
+#[test]
+fn a_pod_that_nobody_can_place_is_left_out_with_a_word() {
+    wincimg()
+        .args([
+            "--nodes",
+            &format!("{CLUSTERS}/aks.json"),
+            "--workloads",
+            "-",
+            "--offline",
+        ])
+        .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n")
+        .assert()
+        .code(0)
+        .stderr(contains("1 workloads do not say their system").and(contains("Pod default/p")));
+}
+
+#[test]
+fn reports_of_workloads_say_whose_pods_do_not_start() {
+    let registry = shop();
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["text", "markdown", "junit", "sarif"] {
+        let output = check(&registry, "aks", &folder)
+            .args(["--format", format])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout)
+            .unwrap()
+            .replace(&registry.host, "registry.example")
+            .replace(folder.path().to_str().unwrap(), "manifests");
+        insta::assert_snapshot!(format!("shop_{format}"), text);
+    }
+}

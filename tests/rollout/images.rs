@@ -1,0 +1,188 @@
+//! What references lead to, and what is made of it.
+
+use super::*;
+
+#[test]
+fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
+    let registry = shop();
+    let image = format!("{}/shop/web:1.4", registry.host);
+    let (code, report) = json_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host, &image])
+            .args(["--host-build", "18363.900", "--host-build", "20348.2402"]),
+    );
+    assert_eq!(code, 1);
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "no-matching-platform");
+    assert_eq!(check["verdict"], "incompatible");
+    let reason = check["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("windows/amd64 10.0.17763.5696, windows/amd64 10.0.20348.2402"),
+        "{reason}"
+    );
+    assert_eq!(
+        check["commands"][0],
+        format!(
+            "wincimg build RECIPE --host-build 17763.5696 --host-build 18363.900 \
+             --host-build 20348.2402 --registry {}/shop --name web --tag 1.4 --push",
+            registry.host
+        )
+    );
+    assert_eq!(report["checks"][1]["rule"], "build-match");
+    assert_eq!(report["checks"][1]["image"]["build"], "20348.2402");
+}
+
+#[test]
+fn an_image_for_linux_is_not_windows() {
+    let registry = shop();
+    let linux = registry.image_with(&json!({"os": "linux", "architecture": "amd64"}));
+    registry.tag("tools/curl", "8", &linux);
+    let (code, report) = json_of(
+        wincimg()
+            .args(["--insecure-registry", &registry.host])
+            .arg(format!("{}/tools/curl:8", registry.host))
+            .args(["--host-build", "20348.2402"]),
+    );
+    assert_eq!(code, 1);
+    assert_eq!(report["checks"][0]["rule"], "not-windows");
+}
+
+#[test]
+fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
+    let registry = shop();
+    let locked = locked_registry();
+    let (code, report) = json_of(
+        wincimg()
+            .args([
+                "--insecure-registry",
+                &registry.host,
+                "--insecure-registry",
+                &locked,
+            ])
+            .arg(format!("{locked}/secret/app:1"))
+            .arg(format!("{}/shop/gone:1", registry.host))
+            .arg(format!("{}/shop/web:1.4", registry.host))
+            .args(["--host-build", "20348.2402"]),
+    );
+    assert_eq!(code, 1, "a gate does not open on what nobody knows");
+    let checks = &report["checks"];
+    assert_eq!(checks[0]["verdict"], "unknown");
+    assert_eq!(checks[0]["rule"], "unknown-build");
+    assert!(
+        checks[0]["reason"].as_str().unwrap().contains("401"),
+        "{checks}"
+    );
+    assert!(
+        checks[0]["fix"].as_str().unwrap().contains("docker login"),
+        "{checks}"
+    );
+    assert!(
+        checks[1]["reason"].as_str().unwrap().contains("404"),
+        "{checks}"
+    );
+    assert_eq!(checks[2]["verdict"], "compatible");
+}
+
+/// A registry that answers 401 to everybody.
+fn locked_registry() -> String {
+    use axum::http::StatusCode;
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    let router = axum::Router::new().fallback(|| async {
+        let challenge = [("www-authenticate", "Basic realm=\"secret\"")];
+        (StatusCode::UNAUTHORIZED, challenge, "")
+    });
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            axum::serve(listener, router).await.unwrap();
+        });
+    });
+    host
+}
+
+#[test]
+fn offline_only_what_is_given_is_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let built = folder.path().join("built.json");
+    let images = json!({
+        "images": [
+            {"reference": "repo.example/app:1-a", "digest": "sha256:0", "os_version": "10.0.17763.973"},
+            {"reference": "repo.example/app:1-b", "digest": "sha256:1", "os_version": "10.0.20348.2402"},
+        ],
+        "index": {"reference": "repo.example/app:1", "digest": "sha256:2"},
+    });
+    fs::write(&built, images.to_string()).unwrap();
+    let (code, report) = json_of(
+        wincimg()
+            .args(["--offline", "repo.example/app:1", "repo.example/other:1"])
+            .args(["--host-build", "20348.1", "--images"])
+            .arg(&built),
+    );
+    assert_eq!(code, 1);
+    assert_eq!(report["checks"][0]["image"]["build"], "20348.2402");
+    assert_eq!(report["checks"][0]["verdict"], "compatible");
+    assert_eq!(report["checks"][1]["verdict"], "unknown");
+    assert!(
+        report["checks"][1]["reason"]
+            .as_str()
+            .unwrap()
+            .contains("--offline"),
+        "{report}"
+    );
+}
+
+#[test]
+fn a_workload_cannot_name_files_of_this_machine() {
+    let folder = tempfile::tempdir().unwrap();
+    let pod = format!(
+        "kind: Pod\nspec: {{nodeSelector: {{kubernetes.io/os: windows}}, containers: [{{image: \"oci:{}\"}}]}}",
+        folder.path().display()
+    );
+    let mut command = wincimg();
+    command
+        .args(["--host-build", "20348.1", "--workloads", "-"])
+        .write_stdin(pod);
+    let (_, report) = json_of(&mut command);
+    let reason = report["checks"][0]["reason"].as_str().unwrap();
+    assert!(reason.contains("is no image reference"), "{reason}");
+}
+
+#[test]
+fn what_inspect_said_is_taken_with_its_time_to_stop() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("inspected.json");
+    let inspected = json!({
+        "reference": "repo.example/app:1.0",
+        "images": [{
+            "digest": "sha256:0", "os": "windows", "architecture": "amd64",
+            "os_version": "10.0.20348.2402", "size": 22732,
+            "shutdown": {"seconds": 5, "complete": true},
+        }],
+        "others": [],
+    });
+    fs::write(&file, inspected.to_string()).unwrap();
+    let pod = "kind: Pod\nspec: {os: {name: windows}, nodeSelector: {kubernetes.io/os: windows}, \
+               terminationGracePeriodSeconds: 90, containers: [{image: \"repo.example/app:1.0\"}]}";
+    let mut command = wincimg();
+    command
+        .args([
+            "--offline",
+            "--host-build",
+            "20348.1",
+            "--workloads",
+            "-",
+            "--images",
+        ])
+        .arg(&file)
+        .write_stdin(pod);
+    let (code, report) = json_of(&mut command);
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(report["checks"][0]["rule"], "build-match");
+    assert_eq!(report["checks"][1]["rule"], "grace-period");
+}

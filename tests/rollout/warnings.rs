@@ -1,0 +1,131 @@
+//! What starts but deserves a look.
+
+use wincimg::windows::hive::{FileTime, write_deltas};
+use wincimg::windows::shutdown::edits;
+
+use super::*;
+
+#[test]
+fn support_that_ended_is_a_warning() {
+    let registry = StandIn::start();
+    registry.publish("shop/old", &["1"], "10.0.18363.1556");
+    let mut command = wincimg();
+    command
+        .args(["--insecure-registry", &registry.host])
+        .arg(format!("{}/shop/old:1", registry.host))
+        .args(["--host-build", "18363.1556"]);
+    let (code, report) = json_of(&mut command);
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(report["checks"][1]["rule"], "end-of-support");
+    assert_eq!(report["checks"][1]["verdict"], "warning");
+    command.arg("--strict").assert().code(1);
+}
+
+/// A layer whose registry gives a container this many seconds to stop.
+fn patient_layer(seconds: u32) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for hive in write_deltas(&edits(seconds), FileTime::default()).unwrap() {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(hive.bytes.len() as u64);
+        header.set_mode(0o644);
+        let path = format!("Hives/{}", hive.root.delta_name());
+        tar.append_data(&mut header, path, hive.bytes.as_slice())
+            .unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+#[test]
+fn a_pod_that_is_more_patient_than_its_image_is_warned_about() {
+    let registry = StandIn::start();
+    let config = json!({"os": "windows", "architecture": "amd64", "os.version": "10.0.17763.5696"});
+    let base = registry.layer(tar::Builder::new(Vec::new()).into_inner().unwrap());
+    let hasty = registry.image_of(&config, std::slice::from_ref(&base));
+    let patient = registry.image_of(&config, &[base, registry.layer(patient_layer(120))]);
+    registry.tag("shop/hasty", "1.0", &hasty);
+    registry.tag("shop/patient", "1.0", &patient);
+    let pod = |name: &str, seconds: u32| {
+        format!(
+            "kind: Pod\nmetadata: {{name: {name}-{seconds}}}\nspec: {{os: {{name: windows}}, \
+             nodeSelector: {{kubernetes.io/os: windows}}, tolerations: [{{operator: Exists}}], \
+             terminationGracePeriodSeconds: {seconds}, \
+             containers: [{{image: {}/shop/{name}:1.0}}]}}\n---\n",
+            registry.host
+        )
+    };
+    let workloads =
+        pod("hasty", 5) + &pod("hasty", 60) + &pod("patient", 60) + &pod("patient", 180);
+    let mut command = wincimg();
+    command
+        .args(["--insecure-registry", &registry.host, "--workloads", "-"])
+        .args([
+            "--nodes",
+            &format!("{CLUSTERS}/kubeadm.json"),
+            "--simulate",
+            "win-*=17763.5696",
+        ])
+        .write_stdin(workloads);
+    let (code, report) = json_of(&mut command);
+    assert_eq!(code, 0, "{report}");
+    let (_, lines) = problems(&report, &registry);
+    assert_eq!(
+        lines,
+        [
+            "-|Pod hasty-60|R/shop/hasty:1.0|grace-period",
+            "-|Pod patient-180|R/shop/patient:1.0|grace-period",
+        ]
+    );
+    let reasons: Vec<&str> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|check| check["rule"] == "grace-period")
+        .map(|check| check["reason"].as_str().unwrap())
+        .collect();
+    assert!(
+        reasons[0].contains("60 s to stop") && reasons[0].contains("have 5 s"),
+        "{reasons:?}"
+    );
+    assert!(reasons[1].contains("have 120 s"), "{reasons:?}");
+}
+
+#[test]
+fn a_large_image_is_warned_about_where_docker_pulls_it() {
+    let registry = StandIn::start();
+    let config = json!({"os": "windows", "architecture": "amd64", "os.version": "10.0.17763.5696"});
+    let (mut descriptor, diff_id) = registry.layer(b"never read".to_vec());
+    descriptor["size"] = json!(2_400_000_000_u64);
+    let large = registry.image_of(&config, &[(descriptor, diff_id)]);
+    registry.tag("shop/large", "1.0", &large);
+    let index = registry.index(&[(&large, Some("10.0.17763.5696"))]);
+    registry.tag("shop/index", "1.0", &index);
+    let pod = |name: &str| {
+        format!(
+            "kind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeSelector: {{kubernetes.io/os: windows}}, \
+             tolerations: [{{operator: Exists}}], containers: [{{image: {}/shop/{name}:1.0}}]}}\n---\n",
+            registry.host
+        )
+    };
+    let run = |cluster: &str| {
+        let mut command = wincimg();
+        command
+            .args(["--insecure-registry", &registry.host, "--workloads", "-"])
+            .args([
+                "--nodes",
+                &format!("{CLUSTERS}/{cluster}.json"),
+                "--simulate",
+                "*=17763.5696",
+            ])
+            .write_stdin(pod("large") + &pod("index"));
+        let (_, report) = json_of(&mut command);
+        problems(&report, &registry).1
+    };
+    assert_eq!(
+        run("kubeadm"),
+        [
+            "-|Pod large|R/shop/large:1.0|pull-deadline",
+            "-|Pod index|R/shop/index:1.0|pull-deadline",
+        ]
+    );
+    assert!(run("aks").is_empty(), "containerd has no such deadline");
+}
