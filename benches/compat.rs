@@ -2,14 +2,15 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use wincimg::cluster::nodes::{Node, NodeList};
-use wincimg::report::write_json;
-use wincimg::rollout::{Content, Image, Request, Rollout};
+use wincimg::cluster::workloads::WorkloadList;
+use wincimg::report::{write_html, write_json};
+use wincimg::rollout::{Content, Image, Plan, Request, Rollout};
 use wincimg::windows::compat::HostBuild;
 use wincimg::windows::update::{Update, Updates};
 
 const IMAGES: usize = 100;
 
-fn rollout_of(nodes: usize) -> Rollout {
+fn request_of(nodes: usize) -> Request {
     let versions: Vec<_> = Updates::embedded()
         .all()
         .iter()
@@ -27,7 +28,7 @@ fn rollout_of(nodes: usize) -> Rollout {
             content: Content::Stated(versions[index * 6 % versions.len()]),
         })
         .collect();
-    Rollout::new(Request {
+    Request {
         nodes: NodeList {
             windows: hosts,
             others: Vec::new(),
@@ -35,7 +36,11 @@ fn rollout_of(nodes: usize) -> Rollout {
         images,
         plain: IMAGES,
         ..Request::default()
-    })
+    }
+}
+
+fn rollout_of(nodes: usize) -> Rollout {
+    Rollout::new(request_of(nodes))
 }
 
 fn check_compat(criterion: &mut Criterion) {
@@ -62,5 +67,50 @@ fn check_compat(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, check_compat);
+/// The nodes of a large cluster with 500 workloads of 200 images: the text that is read, and the
+/// answer that is made of it.
+fn whole_cluster(criterion: &mut Criterion) {
+    const WORKLOADS: usize = 500;
+    let image = |index: usize| format!("registry.example/app-{}:1.0", index % IMAGES);
+    let documents: Vec<String> = (0..WORKLOADS)
+        .map(|index| {
+            format!(
+                "kind: Deployment\nmetadata: {{name: d{index}}}\nspec:\n  template:\n    spec:\n      \
+                 nodeSelector: {{kubernetes.io/os: windows, pool: p{}}}\n      containers:\n      \
+                 - {{name: a, image: {}}}\n      - {{name: b, image: {}}}\n",
+                index % 7,
+                image(index),
+                image(index * 7)
+            )
+        })
+        .collect();
+    let text = documents.join("---\n");
+    let workloads = || {
+        let mut list = WorkloadList::default();
+        list.read(&text, "bench").ok()?;
+        Some(list.into_workloads())
+    };
+    let Some(read) = workloads() else { return };
+    let mut group = criterion.benchmark_group("rollout");
+    group.sample_size(10);
+    group.bench_function("read-500-workloads", |bencher| bencher.iter(workloads));
+    let request = Request {
+        workloads: read,
+        plain: 0,
+        ..request_of(2_000)
+    };
+    group.bench_function("2000-nodes", |bencher| {
+        bencher.iter(|| Rollout::new(request.clone()));
+    });
+    let rollout = Rollout::new(request.clone());
+    group.bench_function("plan", |bencher| {
+        bencher.iter(|| Plan::new(&request, &rollout));
+    });
+    group.bench_function("html", |bencher| {
+        bencher.iter(|| write_html(&rollout, false, std::io::sink()));
+    });
+    group.finish();
+}
+
+criterion_group!(benches, check_compat, whole_cluster);
 criterion_main!(benches);

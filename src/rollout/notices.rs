@@ -295,3 +295,75 @@ fn floating_tag(image: &Image) -> Option<Finding> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::Content;
+
+    fn floats(reference: &str) -> bool {
+        let image = Image {
+            reference: Some(reference.to_owned()),
+            content: Content::Index(Vec::new()),
+        };
+        floating_tag(&image).is_some()
+    }
+
+    #[test]
+    fn a_tag_floats_unless_it_names_a_version() {
+        for reference in [
+            "app",
+            "repo/app:latest",
+            "repo/app:stable",
+            "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+            "mcr.microsoft.com/windows/nanoserver:1809",
+            "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+        ] {
+            assert!(floats(reference), "{reference}");
+        }
+        let digest = "0".repeat(64);
+        for reference in [
+            "repo/app:1.4",
+            "repo/app:v2",
+            "mcr.microsoft.com/windows/nanoserver:10.0.17763.973",
+            &format!("repo/app@sha256:{digest}"),
+            &format!("repo/app:latest@sha256:{digest}"),
+        ] {
+            assert!(!floats(reference), "{reference}");
+        }
+    }
+
+    fn node(name: &str, taint: Option<&str>) -> Node {
+        let build = crate::windows::compat::HostBuild::new("20348.1".parse().unwrap());
+        Node {
+            name: Some(name.to_owned()),
+            labels_are_complete: true,
+            taints: taint
+                .map(|json| serde_json::from_str(json).unwrap())
+                .into_iter()
+                .collect(),
+            ..Node::of_build(build)
+        }
+    }
+
+    #[test]
+    fn why_a_pod_can_go_nowhere_is_said() {
+        let taint = r#"{"key":"gpu","value":"yes","effect":"NoSchedule"}"#;
+        let hosts = [node("a", Some(taint)), node("b", Some(taint))];
+        let why = |scheduling: &Scheduling| why_nowhere(&hosts, scheduling).0;
+        let with = |key: &str, value: &str| Scheduling {
+            selector: [(key.to_owned(), value.to_owned())].into(),
+            ..Scheduling::default()
+        };
+        assert!(why(&with("kubernetes.io/os", "windows")).contains("gpu=yes:NoSchedule"));
+        assert_eq!(
+            why(&with("pool", "x")),
+            "no Windows node has the label pool=x"
+        );
+        let named = Scheduling {
+            node_name: Some("gone".to_owned()),
+            ..Scheduling::default()
+        };
+        assert!(why(&named).contains("it names the node gone"));
+    }
+}
