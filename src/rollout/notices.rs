@@ -282,10 +282,12 @@ fn floating_tag(image: &Image) -> Option<Finding> {
         return None;
     }
     let tag = reference.tag().unwrap_or("latest");
-    let is_release = release::all()
-        .iter()
-        .filter_map(|release| release.base_tag.as_deref())
-        .any(|base| tag == base || tag.ends_with(&format!("-{base}")));
+    // Microsoft's base images, and those that follow them, have a tag for each release of Windows.
+    let last = tag.rsplit('-').next().unwrap_or(tag);
+    let is_release = release::all().iter().any(|release| {
+        let mut words = release.name.split(|c: char| !c.is_ascii_alphanumeric());
+        release.base_tag.as_deref() == Some(last) || words.any(|word| word == last)
+    });
     let names_a_version = tag.contains(|c: char| c.is_ascii_digit());
     (is_release || !names_a_version).then(|| {
         warn(
