@@ -235,15 +235,15 @@ impl CheckCompat {
     fn say_what_is_left_out(&self, rollout: &Rollout, session: &Session) {
         if rollout.other_workloads > 0 {
             session.note(format_args!(
-                "{} workloads are not for Windows and are left out",
-                rollout.other_workloads
+                "workloads for other systems are left out: {} of {}",
+                rollout.other_workloads,
+                rollout.other_workloads + rollout.workloads.len() + rollout.undecided.len()
             ));
         }
         if !rollout.undecided.is_empty() {
             session.warn(format_args!(
-                "{} workloads do not say their system, and their images could not be read; \
-                 they are left out: {}",
-                rollout.undecided.len(),
+                "left out, because they do not say their system and their images could not be \
+                 read: {}",
                 workloads::names(&rollout.undecided)
             ));
         }

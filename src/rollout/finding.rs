@@ -166,7 +166,12 @@ fn of_index(host: &HostKind, image: &Image, variants: &[Variant], isolation: Iso
         return not_windows(&platforms(variants), image, host, isolation);
     }
     let Some(build) = host.build else {
-        return by_version(host, image, None, None, isolation);
+        return Finding {
+            reason: "the host's Windows version is not known, and it decides which image of the \
+                     index is taken"
+                .to_owned(),
+            ..by_version(host, image, None, None, isolation)
+        };
     };
     let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
     choose(&entries, build, &host.architecture, host.runtime)

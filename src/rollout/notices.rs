@@ -286,7 +286,9 @@ fn floating_tag(image: &Image) -> Option<Finding> {
     let last = tag.rsplit('-').next().unwrap_or(tag);
     let is_release = release::all().iter().any(|release| {
         let mut words = release.name.split(|c: char| !c.is_ascii_alphanumeric());
-        release.base_tag.as_deref() == Some(last) || words.any(|word| word == last)
+        // Shorter words are numbers such as those of Windows 10 and 11.
+        release.base_tag.as_deref() == Some(last)
+            || words.any(|word| word.len() > 3 && word == last)
     });
     let names_a_version = tag.contains(|c: char| c.is_ascii_digit());
     (is_release || !names_a_version).then(|| {
