@@ -228,3 +228,55 @@ fn the_edition_comes_from_the_product_name_or_the_build() {
     assert_eq!(HostBuild::new(version("19045")).edition, Edition::Client);
     assert_eq!(HostBuild::new(version("17763")).edition, Edition::Server);
 }
+
+#[test]
+fn host_processes_start_whatever_the_versions_are() {
+    let verdict = under(Isolation::HostProcess, "17763.973", "26100.1");
+    assert_eq!(verdict.rule, Rule::HostProcess);
+    assert_eq!((verdict.outcome, verdict.fix), (Outcome::Compatible, None));
+    assert!(
+        judge(None, None, Isolation::HostProcess)
+            .reason()
+            .contains("on the host")
+    );
+}
+
+#[test]
+fn versions_of_one_build_work_together_where_their_generations_are_equal() {
+    let listed = listed_versions();
+    for host in &listed {
+        let same_build = listed.iter().filter(|image| image.build == host.build);
+        for image in same_build {
+            let verdict = judge(
+                Some(HostBuild::new(*host)),
+                Some(*image),
+                Isolation::Process,
+            );
+            if verdict.rule != Rule::ClientProcessIsolation {
+                let is_fine = verdict.outcome == Outcome::Compatible;
+                assert_eq!(
+                    is_fine,
+                    generation(*host) == generation(*image),
+                    "{host} {image}"
+                );
+            }
+        }
+    }
+    assert_eq!(generation(version("17763")), None);
+    assert_eq!(generation(version("20348")), Some(0));
+}
+
+#[test]
+fn the_builds_that_a_host_takes_are_those_that_are_judged_well() {
+    for host in listed_versions() {
+        for image in listed_versions() {
+            let verdict = judge(Some(HostBuild::new(host)), Some(image), Isolation::Process);
+            if verdict.outcome == Outcome::Compatible {
+                assert!(
+                    accepted_builds(host.build).contains(&image.build),
+                    "{host} {image}"
+                );
+            }
+        }
+    }
+}
