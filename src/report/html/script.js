@@ -15,6 +15,7 @@ const COLUMNS_A_PAGE = 20;
 const FEW_COLUMNS = 5;
 const PROBLEMS_A_PAGE = 20;
 const MANY_HOSTS = 100;
+const STEPS_SHOWN = 10;
 
 const byId = (id) => document.getElementById(id);
 
@@ -286,6 +287,8 @@ function explain(row, image, button) {
     details.append(answerPart(finding, about));
   }
   const alsoAbout = data.problems.filter((problem) => problem.image === image && problem.hosts === 0);
+  // Where the details are below the matrix, they may be out of sight.
+  details.scrollIntoView({ block: 'nearest' });
   if (alsoAbout.length) details.append(make('h3', { textContent: 'About this image everywhere' }));
   for (const problem of alsoAbout) details.append(answerPart(data.findings[problem.finding], workloadsOf(problem)));
 }
@@ -325,6 +328,10 @@ function drawProblems() {
 function drawPlan() {
   if (!data.plan) return;
   byId('plan').hidden = false;
+  const { length } = data.plan.steps;
+  byId('steps-box').hidden = !length;
+  byId('steps-box').open = length <= STEPS_SHOWN;
+  byId('steps-title').textContent = plural(length, 'action');
   byId('steps').replaceChildren(...data.plan.steps.map(([title, commands]) =>
     make('li', {}, title, ...commands.map(commandPart))));
   byId('outcome').textContent = data.plan.outcome;
