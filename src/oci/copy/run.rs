@@ -223,7 +223,6 @@ impl Copier {
         Ok(action)
     }
 
-    /// Tries to take the blob from another repository of the sink's registry.
     /// Sees to it that the sink has a blob whose bytes are at hand, once however many images that
     /// are on their way have it.
     pub async fn put(
@@ -247,6 +246,7 @@ impl Copier {
         Ok(Action::Copy)
     }
 
+    /// Tries to take the blob from another repository of the sink's registry.
     async fn mount(
         &self,
         blob: &Descriptor,
