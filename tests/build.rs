@@ -684,7 +684,9 @@ fn the_registry_and_the_host_may_come_from_the_file_of_defaults() {
         .args(["--config", "bad.toml"])
         .assert()
         .code(2)
-        .stderr(contains("hint: bad.toml sets this default of --host-build"));
+        .stderr(contains(
+            "bad.toml:1:14: `wincimg build --host-build` does not take \"2019\"",
+        ));
     // A flag that the command demands is given by the file as well.
     assert_cmd::Command::from(site.command(&["base", "resolve", "nanoserver"]))
         .args(["--base-registry", &format!("{}/mcr", site.host())])

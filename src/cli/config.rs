@@ -8,16 +8,20 @@
 //! [check-compat]
 //! strict = true
 //! ```
+//!
+//! What is typed has the last word: a default gives way to its own flag, and to any flag that it
+//! would contradict or add to.
+
+mod apply;
+mod rivals;
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{ArgAction, Command, CommandFactory};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory};
 
 use super::Cli;
 use super::failure::Failure;
@@ -25,62 +29,49 @@ use crate::position::line_and_column;
 
 const FILE_NAME: &str = "wincimg.toml";
 
-/// Flags that a file cannot set: they are about the file, or about one call.
-const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];
-
-/// The command line with the defaults of `--config FILE` or of `wincimg.toml` in this folder, and
-/// which file that was.
-pub(super) fn command_with_defaults(
-    arguments: impl IntoIterator<Item = OsString>,
-) -> Result<(Command, Option<PathBuf>), Failure> {
-    let command = Cli::command();
-    let (path, text) = match asked_for(arguments) {
-        Some(path) => {
-            let text = std::fs::read_to_string(&path).map_err(|error| {
-                Failure::from(error).context(format!("cannot read {}", path.display()))
-            })?;
-            (path, text)
-        }
-        None => match std::fs::read_to_string(FILE_NAME) {
-            Ok(text) => (PathBuf::from(FILE_NAME), text),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok((command, None));
-            }
-            Err(error) => {
-                return Err(Failure::from(error).context(format!("cannot read {FILE_NAME}")));
-            }
-        },
-    };
-    Ok((apply(command, &path, &text)?, Some(path)))
+/// Why there are no arguments to work with.
+pub(super) enum Refusal {
+    /// The file of defaults is at fault.
+    File(Failure),
+    /// The arguments are, or they ask for help alone.
+    Arguments(clap::Error),
 }
 
-/// The flag whose value is refused, where that value is not among the arguments but a default.
-pub(super) fn flag_at_fault(
-    error: &clap::Error,
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self::File(failure)
+    }
+}
+
+impl From<clap::Error> for Refusal {
+    fn from(error: clap::Error) -> Self {
+        Self::Arguments(error)
+    }
+}
+
+/// The arguments, with the defaults of `--config FILE` or of `wincimg.toml` in this folder for what
+/// they do not say.
+pub(super) fn matches(
     arguments: impl IntoIterator<Item = OsString>,
-) -> Option<String> {
-    let Some(ContextValue::String(shown)) = error.get(ContextKind::InvalidArg) else {
-        return None;
+) -> Result<ArgMatches, Refusal> {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let Some(file) = File::find(&arguments)? else {
+        return Ok(Cli::command().try_get_matches_from(arguments)?);
     };
-    let flag = shown
-        .split(' ')
-        .next()
-        .filter(|word| word.starts_with("--"))?;
-    let is_flag = |argument: OsString| {
-        let argument = argument.to_string_lossy();
-        let rest = argument.strip_prefix(flag);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
+    let (matches, defaults) = file.parse(&arguments, &[])?;
+    let outdone = rivals::outdone(&Cli::command(), &matches, &defaults);
+    let (matches, defaults) = if outdone.is_empty() {
+        (matches, defaults)
+    } else {
+        file.parse(&arguments, &outdone)?
     };
-    let is_refused_value = matches!(
-        error.kind(),
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation
-    );
-    (is_refused_value && !arguments.into_iter().any(is_flag)).then(|| flag.to_owned())
+    file.check(&matches, &defaults)?;
+    Ok(matches)
 }
 
 /// The file that `--config` names; the real parse of the arguments comes later.
-fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
-    let mut arguments = arguments.into_iter().skip(1);
+fn asked_for(arguments: &[OsString]) -> Option<PathBuf> {
+    let mut arguments = arguments.iter().skip(1);
     while let Some(argument) = arguments.next() {
         let text = argument.to_string_lossy();
         if text == "--" {
@@ -96,120 +87,104 @@ fn asked_for(arguments: impl IntoIterator<Item = OsString>) -> Option<PathBuf> {
     None
 }
 
-fn apply(command: Command, path: &Path, text: &str) -> Result<Command, Failure> {
-    let at = |span: Range<usize>, problem: String| {
-        let (line, column) = line_and_column(text, span.start);
-        Failure::usage(anyhow!("{}:{line}:{column}: {problem}", path.display()))
-    };
-    let document = DeTable::parse(text)
-        .map_err(|error| at(error.span().unwrap_or_default(), error.message().to_owned()))?;
-    apply_table(command, document.get_ref(), &[], &at)
+/// A file of defaults.
+struct File {
+    path: PathBuf,
+    text: String,
 }
 
-fn apply_table(
-    mut command: Command,
-    table: &DeTable<'_>,
-    inherited: &[(String, Vec<String>)],
-    at: &impl Fn(Range<usize>, String) -> Failure,
-) -> Result<Command, Failure> {
-    let mut flags = inherited.to_vec();
-    let mut tables = Vec::new();
-    for (key, value) in table {
-        let name = key.get_ref().to_string();
-        if let DeValue::Table(inner) = value.get_ref() {
-            if command.find_subcommand(&name).is_none() {
-                return Err(at(key.span(), format!("there is no command {name:?}")));
-            }
-            tables.push((name, inner));
-            continue;
-        }
-        if NOT_IN_FILE.contains(&name.as_str()) || !has_flag(&command, &name) {
-            return Err(at(key.span(), format!("there is no flag --{name} here")));
-        }
-        let values =
-            values_of(value).map_err(|(span, problem)| at(span, format!("{name}: {problem}")))?;
-        flags.retain(|(known, _)| *known != name);
-        flags.push((name, values));
-    }
-    for (name, values) in &flags {
-        command = with_default(command, name, values);
-    }
-    let subcommands: Vec<String> = command
-        .get_subcommands()
-        .map(|sub| sub.get_name().to_owned())
-        .collect();
-    let empty = DeTable::default();
-    for name in subcommands {
-        let own = tables
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map_or(&empty, |(_, inner)| *inner);
-        let mut failure = None;
-        command = command.mut_subcommand(&name, |sub| {
-            let fallback = sub.clone();
-            apply_table(sub, own, &flags, at).unwrap_or_else(|error| {
-                failure = Some(error);
-                fallback
-            })
-        });
-        if let Some(failure) = failure {
-            return Err(failure);
-        }
-    }
-    Ok(command)
-}
-
-fn has_flag(command: &Command, name: &str) -> bool {
-    command
-        .get_arguments()
-        .any(|arg| arg.get_long() == Some(name))
-        || command.get_subcommands().any(|sub| has_flag(sub, name))
-}
-
-fn with_default(command: Command, name: &str, values: &[String]) -> Command {
-    let id = command
-        .get_arguments()
-        .find(|arg| arg.get_long() == Some(name))
-        .map(|arg| {
-            (
-                arg.get_id().clone(),
-                matches!(arg.get_action(), ArgAction::Count),
-            )
-        });
-    match id {
-        // A counted flag has no default to replace; how much to say is asked for at each call.
-        Some((_, true)) | None => command,
-        // A flag that the file sets need not be given any more.
-        Some((id, false)) => command.mut_arg(id, |arg| {
-            arg.required(false).default_values(values.to_vec())
-        }),
-    }
+/// A default that the file sets for one command.
+struct FlagDefault {
+    /// The command, by the names that lead to it.
+    command: Vec<String>,
+    /// The argument's id.
+    id: String,
+    /// What is wrong with the value, and where it stands; it is not set then.
+    misfit: Option<Misfit>,
 }
 
 /// What is wrong with a value, and where it stands in the file.
 type Misfit = (Range<usize>, String);
 
-fn values_of(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Misfit> {
-    match value.get_ref() {
-        DeValue::Array(items) => items.iter().map(scalar).collect(),
-        _ => scalar(value).map(|value| vec![value]),
+impl FlagDefault {
+    /// Whether it is for the command that was typed, and its flag was not.
+    fn counts(&self, typed: &Typed<'_>) -> bool {
+        typed.path.starts_with(&self.command) && !typed.has(&self.id)
     }
 }
 
-fn scalar(value: &Spanned<DeValue<'_>>) -> Result<String, Misfit> {
-    match value.get_ref() {
-        DeValue::String(text) => Ok(text.to_string()),
-        DeValue::Integer(number) => Ok(number.to_string()),
-        DeValue::Boolean(flag) => Ok(flag.to_string()),
-        DeValue::Float(number) => {
-            Err((value.span(), format!("write {} in quotes", number.as_str())))
+/// The command that was typed.
+struct Typed<'a> {
+    path: Vec<String>,
+    arguments: &'a ArgMatches,
+}
+
+impl<'a> Typed<'a> {
+    fn new(matches: &'a ArgMatches) -> Self {
+        let mut typed = Self {
+            path: Vec::new(),
+            arguments: matches,
+        };
+        while let Some((name, inner)) = typed.arguments.subcommand() {
+            typed.path.push(name.to_owned());
+            typed.arguments = inner;
         }
-        other => {
-            let problem = format!(
-                "expected a string, a number, true, false or a list of these, found {}",
-                other.type_str()
-            );
-            Err((value.span(), problem))
+        typed
+    }
+
+    /// Whether an argument was typed; a default is not.
+    fn has(&self, id: &str) -> bool {
+        let is_known = self.arguments.ids().any(|known| known == id);
+        is_known && self.arguments.value_source(id) == Some(ValueSource::CommandLine)
+    }
+}
+
+impl File {
+    fn find(arguments: &[OsString]) -> Result<Option<Self>, Failure> {
+        let asked_for = asked_for(arguments);
+        let is_optional = asked_for.is_none();
+        let path = asked_for.unwrap_or_else(|| PathBuf::from(FILE_NAME));
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(Self { path, text })),
+            Err(error) if is_optional && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => {
+                Err(Failure::from(error).context(format!("cannot read {}", path.display())))
+            }
         }
+    }
+
+    /// Parses the arguments with the file's defaults, but for those of the arguments in `without`.
+    fn parse(
+        &self,
+        arguments: &[OsString],
+        without: &[String],
+    ) -> Result<(ArgMatches, Vec<FlagDefault>), Refusal> {
+        let (command, defaults) = apply::apply(Cli::command(), self, without)?;
+        Ok((command.try_get_matches_from(arguments)?, defaults))
+    }
+
+    /// Refuses a value that the command which was typed does not take; others may take it.
+    fn check(&self, matches: &ArgMatches, defaults: &[FlagDefault]) -> Result<(), Failure> {
+        let typed = Typed::new(matches);
+        let misfit = defaults
+            .iter()
+            .filter(|default| default.counts(&typed))
+            .find_map(|default| default.misfit.clone());
+        match misfit {
+            Some((span, problem)) => Err(self.problem(span, &problem).hint(format!(
+                "a key at the top of {} is for every command that has the flag, one in a table \
+                 such as [build] for that command alone",
+                self.path.display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn problem(&self, span: Range<usize>, problem: &str) -> Failure {
+        let (line, column) = line_and_column(&self.text, span.start);
+        Failure::usage(anyhow!(
+            "{}:{line}:{column}: {problem}",
+            self.path.display()
+        ))
     }
 }

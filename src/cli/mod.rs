@@ -23,11 +23,11 @@ mod registry_args;
 mod render;
 mod session;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 
+use config::Refusal;
 use failure::Failure;
 use session::Session;
 
@@ -109,25 +109,12 @@ enum Answer {
 /// Parses the arguments, runs the command and answers with its exit code.
 pub fn main() -> ExitCode {
     let colour = session::colour_on_stderr();
-    let (command, defaults) = match config::command_with_defaults(std::env::args_os()) {
-        Ok(known) => known,
-        Err(failure) => return failure.report(colour),
-    };
-    let matches = match command.try_get_matches() {
+    let matches = match config::matches(std::env::args_os()) {
         Ok(matches) => matches,
-        Err(error) => {
+        Err(Refusal::File(failure)) => return failure.report(colour),
+        Err(Refusal::Arguments(error)) => {
             // Nobody is left to tell when stderr is gone.
             let _ = error.print();
-            if let Some(file) = defaults
-                && let Some(flag) = config::flag_at_fault(&error, std::env::args_os())
-            {
-                let hint = failure::label("hint:", "36", colour);
-                let _ = writeln!(
-                    std::io::stderr(),
-                    "{hint} {} sets this default of {flag}",
-                    file.display()
-                );
-            }
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };

@@ -1,0 +1,198 @@
+//! Setting the defaults of a file in the description of the command line.
+
+use std::ops::Range;
+
+use clap::builder::ValueParser;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, ArgAction, Command};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{File, FlagDefault, Misfit};
+use crate::cli::failure::Failure;
+
+/// Flags that a file cannot set: they are about the file, or about one call.
+const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];
+
+/// The command line with a file's defaults, and what these are; the arguments in `without` get none.
+pub(super) fn apply(
+    command: Command,
+    file: &File,
+    without: &[String],
+) -> Result<(Command, Vec<FlagDefault>), Failure> {
+    let document = DeTable::parse(&file.text)
+        .map_err(|error| file.problem(error.span().unwrap_or_default(), error.message()))?;
+    let mut work = Work {
+        file,
+        without,
+        defaults: Vec::new(),
+    };
+    let command = work.table(command, document.get_ref(), &[], &[])?;
+    Ok((command, work.defaults))
+}
+
+/// A flag's values, and where they stand in the file.
+#[derive(Clone)]
+struct Setting {
+    flag: String,
+    values: Vec<String>,
+    span: Range<usize>,
+}
+
+struct Work<'a> {
+    file: &'a File,
+    without: &'a [String],
+    defaults: Vec<FlagDefault>,
+}
+
+impl Work<'_> {
+    fn table(
+        &mut self,
+        mut command: Command,
+        table: &DeTable<'_>,
+        path: &[String],
+        inherited: &[Setting],
+    ) -> Result<Command, Failure> {
+        let mut settings = inherited.to_vec();
+        let mut tables = Vec::new();
+        for (key, value) in table {
+            let name = key.get_ref().to_string();
+            if let DeValue::Table(inner) = value.get_ref() {
+                if command.find_subcommand(&name).is_none() {
+                    let problem = format!("there is no command {name:?}");
+                    return Err(self.file.problem(key.span(), &problem));
+                }
+                tables.push((name, inner));
+                continue;
+            }
+            if NOT_IN_FILE.contains(&name.as_str()) || !has_flag(&command, &name) {
+                let problem = format!("there is no flag --{name} here");
+                return Err(self.file.problem(key.span(), &problem));
+            }
+            let values = values_of(value).map_err(|(span, problem)| {
+                self.file.problem(span, &format!("{name}: {problem}"))
+            })?;
+            settings.retain(|known| known.flag != name);
+            settings.push(Setting {
+                flag: name,
+                values,
+                span: value.span(),
+            });
+        }
+        for setting in &settings {
+            command = self.set(command, path, setting);
+        }
+        let subcommands: Vec<String> = command
+            .get_subcommands()
+            .map(|sub| sub.get_name().to_owned())
+            .collect();
+        let empty = DeTable::default();
+        for name in subcommands {
+            let own = tables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map_or(&empty, |(_, inner)| *inner);
+            let path = [path, std::slice::from_ref(&name)].concat();
+            let mut failure = None;
+            command = command.mut_subcommand(&name, |sub| {
+                let fallback = sub.clone();
+                self.table(sub, own, &path, &settings)
+                    .unwrap_or_else(|error| {
+                        failure = Some(error);
+                        fallback
+                    })
+            });
+            if let Some(failure) = failure {
+                return Err(failure);
+            }
+        }
+        Ok(command)
+    }
+
+    fn set(&mut self, command: Command, path: &[String], setting: &Setting) -> Command {
+        let Some(arg) = argument(&command, &setting.flag) else {
+            return command;
+        };
+        // A counted flag has no default to replace; how much to say is asked for at each call.
+        if matches!(arg.get_action(), ArgAction::Count) {
+            return command;
+        }
+        let id = arg.get_id().to_string();
+        if self.without.contains(&id) {
+            return command;
+        }
+        let refused = setting
+            .values
+            .iter()
+            .find_map(|value| Some((value, refusal(arg.get_value_parser(), value)?)));
+        let misfit = refused.map(|(value, why)| {
+            let command = path.join(" ");
+            let flag = &setting.flag;
+            let problem = format!("`wincimg {command} --{flag}` does not take {value:?}: {why}");
+            (setting.span.clone(), problem)
+        });
+        let fits = misfit.is_none();
+        self.defaults.push(FlagDefault {
+            command: path.to_vec(),
+            id: id.clone(),
+            misfit,
+        });
+        // A flag that the file sets need not be given any more.
+        command.mut_arg(id, |arg| {
+            let arg = arg.required(false);
+            if fits {
+                arg.default_values(setting.values.clone())
+            } else {
+                arg
+            }
+        })
+    }
+}
+
+fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
+    let mut arguments = command.get_arguments();
+    arguments.find(|arg| arg.get_long() == Some(flag))
+}
+
+fn has_flag(command: &Command, name: &str) -> bool {
+    argument(command, name).is_some() || command.get_subcommands().any(|sub| has_flag(sub, name))
+}
+
+/// Why a flag does not take a value, if it does not.
+fn refusal(parser: &ValueParser, value: &str) -> Option<String> {
+    let arg = Arg::new("value").long("value").value_parser(parser.clone());
+    let command = Command::new("trial").no_binary_name(true).arg(arg);
+    let error = command
+        .try_get_matches_from([format!("--value={value}")])
+        .err()?;
+    Some(match error.get(ContextKind::ValidValue) {
+        Some(ContextValue::Strings(accepted)) => format!("expected {}", accepted.join(", ")),
+        _ => std::error::Error::source(&error)
+            .map_or_else(|| "expected another value".to_owned(), ToString::to_string),
+    })
+}
+
+fn values_of(value: &Spanned<DeValue<'_>>) -> Result<Vec<String>, Misfit> {
+    match value.get_ref() {
+        DeValue::Array(items) => items.iter().map(scalar).collect(),
+        _ => scalar(value).map(|value| vec![value]),
+    }
+}
+
+fn scalar(value: &Spanned<DeValue<'_>>) -> Result<String, Misfit> {
+    match value.get_ref() {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) => Ok(number.to_string()),
+        DeValue::Boolean(flag) => Ok(flag.to_string()),
+        DeValue::Float(number) => {
+            Err((value.span(), format!("write {} in quotes", number.as_str())))
+        }
+        other => {
+            let problem = format!(
+                "expected a string, a number, true, false or a list of these, found {}",
+                other.type_str()
+            );
+            Err((value.span(), problem))
+        }
+    }
+}
