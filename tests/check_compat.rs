@@ -214,7 +214,7 @@ fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
         ),
         (r#"{"kind":"List","items":[]}"#, "the node list is empty"),
         (r#"{"kind":"PodList","items":[]}"#, "found kind \"PodList\""),
-        ("", "EOF"),
+        ("", "stdin: nothing is there"),
         ("nodes", "line 1, column 2"),
     ] {
         wincimg()

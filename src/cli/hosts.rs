@@ -1,13 +1,12 @@
 //! The hosts that a command is about: builds that are named, and the nodes of a cluster.
 
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 
 use super::failure::Failure;
+use super::input;
 use super::session::Session;
 use crate::cluster::nodes::{Node, NodeList, NodesError, read_nodes};
 use crate::windows::compat::HostBuild;
@@ -72,7 +71,9 @@ impl HostArgs {
         }
         if hosts.windows.is_empty() {
             let failure = match &self.nodes {
-                Some(path) => Failure::usage(anyhow!("{} lists no Windows node", shown(path))),
+                Some(path) => {
+                    Failure::usage(anyhow!("{} lists no Windows node", input::name(path)))
+                }
                 None => Failure::usage(anyhow!("no host is named")),
             };
             return Err(failure.hint(
@@ -106,29 +107,23 @@ impl HostArgs {
 }
 
 fn read(path: &Path) -> Result<NodeList, Failure> {
-    let failed = |error| nodes_failure(error, path);
-    if path.as_os_str() == "-" {
-        return read_nodes(io::stdin().lock()).map_err(failed);
-    }
-    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    read_nodes(file).map_err(failed)
+    read_nodes(input::open(path)?).map_err(|error| nodes_failure(error, path))
 }
 
 /// A file that cannot be read is the machine's fault, one that says something else the user's.
 fn nodes_failure(error: NodesError, path: &Path) -> Failure {
-    match error {
+    let name = input::name(path);
+    let hint = match error {
         NodesError::Unreadable(cause) => {
-            Failure::from(cause).context(format!("cannot read {}", shown(path)))
+            return Failure::from(cause).context(format!("cannot read {name}"));
         }
-        _ => Failure::usage(anyhow!("{}: {error}", shown(path)))
-            .hint("--nodes takes the output of: kubectl get nodes -o json"),
-    }
-}
-
-fn shown(path: &Path) -> String {
-    if path.as_os_str() == "-" {
-        "stdin".to_owned()
-    } else {
-        path.display().to_string()
-    }
+        NodesError::NoText => {
+            "kubectl may have failed: see what `kubectl get nodes -o json` says by itself"
+        }
+        NodesError::Empty => {
+            "kubectl may ask another cluster: `kubectl config current-context` says which"
+        }
+        _ => "--nodes takes the output of: kubectl get nodes -o json",
+    };
+    Failure::usage(anyhow!("{name}: {error}")).hint(hint)
 }

@@ -13,6 +13,7 @@ mod failure;
 mod hosts;
 mod hotfix;
 mod images;
+mod input;
 mod inspect;
 mod lint;
 mod mirror;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::Read;
+use std::io::{BufRead, Read};
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
@@ -54,6 +54,9 @@ pub enum NodesError {
     /// It cannot be read at all.
     #[error("cannot read the node list")]
     Unreadable(#[source] std::io::Error),
+    /// There is nothing in it.
+    #[error("nothing is there, where a list of nodes was expected")]
+    NoText,
     /// It is not JSON, ends too early, or a field has the wrong type.
     #[error("line {line}, column {column}: {problem}; expected a list of nodes as JSON")]
     Malformed {
@@ -98,6 +101,7 @@ impl<'de> Deserialize<'de> for Object {
 #[derive(Deserialize)]
 struct Document {
     kind: Option<String>,
+    #[serde(default, deserialize_with = "null_is_no_item")]
     items: Option<Vec<NodeObject>>,
     #[serde(default)]
     metadata: Metadata,
@@ -105,6 +109,13 @@ struct Document {
     spec: Spec,
     #[serde(default)]
     status: Status,
+}
+
+/// A list without items is written as `null` by some programs; it is a list all the same.
+fn null_is_no_item<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Vec<NodeObject>>, D::Error> {
+    null_is_default(deserializer).map(Some)
 }
 
 /// A node as the API gives it.
@@ -161,7 +172,10 @@ struct NodeInfo {
 
 /// Reads a list of nodes, or a single one.
 pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
-    let reader = std::io::BufReader::with_capacity(1 << 16, source);
+    let mut reader = std::io::BufReader::with_capacity(1 << 16, source);
+    if !has_text(&mut reader).map_err(NodesError::Unreadable)? {
+        return Err(NodesError::NoText);
+    }
     let Object(document) = serde_json::from_reader(reader).map_err(from_json)?;
     let items = match (document.kind.as_deref(), document.items) {
         (Some("Node"), None) => vec![NodeObject {
@@ -171,6 +185,9 @@ pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
             status: document.status,
         }],
         (None | Some("List" | "NodeList"), Some(items)) => items,
+        (Some("List" | "NodeList"), None) => {
+            return Err(NodesError::OtherKind("a list without items".to_owned()));
+        }
         (Some(kind), _) => return Err(NodesError::OtherKind(format!("kind {kind:?}"))),
         (None, None) => {
             return Err(NodesError::OtherKind(
@@ -190,6 +207,22 @@ pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
         list.add(item);
     }
     Ok(list)
+}
+
+/// Whether anything but white space comes. What is looked at stays to be read, so that positions in
+/// messages are right; only a start of nothing but white space is passed over.
+fn has_text(reader: &mut impl BufRead) -> std::io::Result<bool> {
+    loop {
+        let seen = reader.fill_buf()?;
+        if seen.iter().any(|byte| !byte.is_ascii_whitespace()) {
+            return Ok(true);
+        }
+        let length = seen.len();
+        if length == 0 {
+            return Ok(false);
+        }
+        reader.consume(length);
+    }
 }
 
 fn from_json(error: serde_json::Error) -> NodesError {
@@ -377,6 +410,14 @@ mod tests {
             message("[1]")
         );
         assert!(message("{\"kind\":\n \"Li").starts_with("line 2, column "));
-        assert!(message("").contains("EOF"));
+        assert!(message("").starts_with("nothing is there"));
+        assert!(message(" \r\n").starts_with("nothing is there"));
+        assert_eq!(
+            message(r#"{"kind":"List"}"#),
+            "expected a list of nodes, found a list without items"
+        );
+        for null in [r#"{"kind":"List","items":null}"#, r#"{"items":null}"#] {
+            assert_eq!(message(null), "the node list is empty");
+        }
     }
 }

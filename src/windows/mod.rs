@@ -13,5 +13,6 @@ pub mod release;
 pub mod security;
 pub mod shutdown;
 pub mod table;
+pub mod text;
 pub mod update;
 pub mod version;

@@ -2,6 +2,7 @@
 //! page of `REGEDIT4`.
 
 use super::{Problem, RegFileError};
+use crate::windows::text::from_utf16;
 
 /// The first line of a file whose strings have 8 bits a character, also those in hexadecimal.
 pub(super) const NARROW_HEADER: &str = "REGEDIT4";
@@ -16,7 +17,8 @@ const WESTERN: [char; 32] = [
 /// The text of a registration file.
 pub(super) fn decode(bytes: &[u8]) -> Result<String, RegFileError> {
     match bytes {
-        [0xFF, 0xFE, rest @ ..] => utf16(rest),
+        [0xFF, 0xFE, rest @ ..] => from_utf16(rest, u16::from_le_bytes)
+            .map_err(|_| at_start("UTF-16 that breaks off within a character")),
         [0xFE, 0xFF, ..] => Err(at_start(
             "UTF-16 with the high byte first, which regedit does not read",
         )),
@@ -35,16 +37,6 @@ pub(super) fn western(bytes: &[u8]) -> String {
             _ => char::from(byte),
         })
         .collect()
-}
-
-fn utf16(bytes: &[u8]) -> Result<String, RegFileError> {
-    let (units, rest) = bytes.as_chunks::<2>();
-    if !rest.is_empty() {
-        return Err(at_start("UTF-16 with half a character at its end"));
-    }
-    char::decode_utf16(units.iter().map(|&unit| u16::from_le_bytes(unit)))
-        .collect::<Result<_, _>>()
-        .map_err(|_| at_start("UTF-16 with half of a surrogate pair in it"))
 }
 
 fn utf8(bytes: &[u8]) -> Result<String, RegFileError> {

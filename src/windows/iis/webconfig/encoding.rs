@@ -1,6 +1,7 @@
 //! The bytes of a `web.config` as text and back, without losing one.
 
 use super::{Problem, WebConfigError};
+use crate::windows::text::{CutUtf16, from_utf16};
 
 /// How a file's characters are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,21 +116,8 @@ fn utf8(bytes: &[u8]) -> Result<String, WebConfigError> {
 }
 
 fn utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, WebConfigError> {
-    let (pairs, rest) = bytes.as_chunks::<2>();
-    let mut text = String::with_capacity(pairs.len());
-    let mut sound = true;
-    for unit in char::decode_utf16(pairs.iter().copied().map(from_bytes)) {
-        match unit {
-            Ok(c) => text.push(c),
-            Err(_) => {
-                sound = false;
-                break;
-            }
-        }
-    }
-    if sound && rest.is_empty() {
-        return Ok(text);
-    }
-    let problem = Problem::NotAsDeclared("utf-16".to_owned());
-    Err(WebConfigError::at(&text, text.len(), problem))
+    from_utf16(bytes, from_bytes).map_err(|CutUtf16 { before }| {
+        let problem = Problem::NotAsDeclared("utf-16".to_owned());
+        WebConfigError::at(&before, before.len(), problem)
+    })
 }

@@ -1,0 +1,95 @@
+//! Files that users hand over: `-` is stdin, and text may be as programs on Windows write it.
+
+use std::fs::File;
+use std::io::{self, Cursor, Read};
+use std::path::Path;
+
+use anyhow::{Context, anyhow};
+
+use super::failure::Failure;
+use crate::windows::text::{CutUtf16, from_utf16};
+
+/// A file, or stdin, to be read as UTF-8 without a byte order mark, whatever it is written in.
+pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
+    let source: Box<dyn Read> = if is_stdin(path) {
+        Box::new(io::stdin().lock())
+    } else {
+        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+        Box::new(file)
+    };
+    as_utf8(source).map_err(|error| {
+        if error
+            .get_ref()
+            .is_some_and(<dyn std::error::Error + Send + Sync>::is::<CutUtf16>)
+        {
+            Failure::usage(anyhow!("{}: {error}", name(path)))
+                .hint("write it again, or save it as UTF-8")
+        } else {
+            Failure::from(error).context(format!("cannot read {}", name(path)))
+        }
+    })
+}
+
+/// What messages call it.
+pub(super) fn name(path: &Path) -> String {
+    if is_stdin(path) {
+        "stdin".to_owned()
+    } else {
+        path.display().to_string()
+    }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Text without a mark passes through as it comes. `PowerShell`'s `>` writes UTF-16 with one; that
+/// is held in memory.
+fn as_utf8<R: Read>(mut source: R) -> io::Result<impl Read> {
+    let mut start = Vec::new();
+    source.by_ref().take(3).read_to_end(&mut start)?;
+    let order: Option<fn([u8; 2]) -> u16> = match start[..] {
+        [0xFF, 0xFE, ..] => Some(u16::from_le_bytes),
+        [0xFE, 0xFF, ..] => Some(u16::from_be_bytes),
+        _ => None,
+    };
+    if let Some(order) = order {
+        source.read_to_end(&mut start)?;
+        let text = from_utf16(&start[2..], order)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        start = text.into_bytes();
+    } else if start == b"\xEF\xBB\xBF" {
+        start.clear();
+    }
+    Ok(Cursor::new(start).chain(source))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn read(bytes: &[u8]) -> String {
+        io::read_to_string(as_utf8(bytes).unwrap()).unwrap()
+    }
+
+    fn units(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+        let marked = std::iter::once(0xFEFF).chain(text.encode_utf16());
+        marked.flat_map(to_bytes).collect()
+    }
+
+    #[test]
+    fn every_mark_is_understood_and_taken_off() {
+        let text = "{\"é\": \"𝄞\"}";
+        let marked = ["\u{FEFF}", text].concat();
+        assert_eq!(read(text.as_bytes()), text);
+        assert_eq!(read(marked.as_bytes()), text);
+        assert_eq!(read(&units(text, u16::to_le_bytes)), text);
+        assert_eq!(read(&units(text, u16::to_be_bytes)), text);
+        assert_eq!(read(&[0xFF, 0xFE]), "");
+        for short in ["", "a", "ab", "abc"] {
+            assert_eq!(read(short.as_bytes()), short);
+        }
+    }
+}

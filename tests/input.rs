@@ -1,0 +1,59 @@
+//! Files that users hand over, as their tools write them.
+#![allow(clippy::unwrap_used)]
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+
+const NODES: &str = r#"{"kind": "List", "items": [{"kind": "Node", "metadata": {"name": "knoten-ä"},
+    "status": {"nodeInfo": {"operatingSystem": "windows", "kernelVersion": "10.0.17763.973"}}}]}"#;
+
+fn checked(nodes: &[u8]) -> assert_cmd::assert::Assert {
+    let folder = tempfile::tempdir().unwrap();
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(folder.path())
+        .args(["check-compat", "--image-build", "17763.973", "--nodes", "-"])
+        .args(["--format", "json"])
+        .write_stdin(nodes)
+        .assert()
+}
+
+fn utf16(text: &str, to_bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
+    let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
+    units.flat_map(to_bytes).collect()
+}
+
+#[test]
+fn a_node_list_may_have_a_mark_or_come_from_powershell() {
+    let marked = ["\u{FEFF}", NODES].concat();
+    for bytes in [
+        marked.into_bytes(),
+        utf16(NODES, u16::to_le_bytes),
+        utf16(NODES, u16::to_be_bytes),
+    ] {
+        checked(&bytes).code(0).stdout(contains("knoten-ä"));
+    }
+}
+
+#[test]
+fn a_list_of_nothing_is_told_from_a_text_that_is_none() {
+    let mut cut = utf16(NODES, u16::to_le_bytes);
+    cut.pop();
+    let half_mark = utf16("", u16::to_le_bytes);
+    for (bytes, said, hint) in [
+        (&b""[..], "nothing is there", "kubectl may have failed"),
+        (b"\r\n\r\n", "nothing is there", "kubectl may have failed"),
+        (&half_mark, "nothing is there", "kubectl may have failed"),
+        (
+            br#"{"kind": "List", "items": null}"#,
+            "the node list is empty",
+            "kubectl config current-context",
+        ),
+        (&cut, "UTF-16 that breaks off", "save it as UTF-8"),
+    ] {
+        checked(bytes)
+            .code(2)
+            .stdout("")
+            .stderr(contains(said).and(contains(hint)));
+    }
+}
