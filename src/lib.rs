@@ -13,6 +13,7 @@ pub mod engine;
 pub mod http;
 pub mod inspect;
 pub mod layer;
+pub mod likeness;
 pub mod oci;
 pub mod position;
 pub mod progress;

@@ -183,7 +183,7 @@ fn a_repository_that_is_not_there_says_where_base_images_are_looked_for() {
         &["list", "nanosrever"],
     ] {
         base(&registry, arguments).assert().code(3).stderr(
-            contains("hint: base images have the names nanoserver")
+            contains("hint: did you mean nanoserver? base images have the names nanoserver,")
                 .and(contains("--base-registry")),
         );
     }
@@ -245,4 +245,23 @@ fn a_list_can_be_for_one_host_and_for_programs() {
     );
     assert_eq!(list["images"][0]["kb"], "KB4534273");
     assert_eq!(list["other_tags"], 1);
+}
+
+#[test]
+fn a_name_that_is_no_base_image_is_answered_with_the_one_that_was_meant() {
+    let registry = microsofts();
+    let host = ["--host-build", "17763.973"];
+    for (name, hint) in [
+        (
+            "nano",
+            "hint: did you mean nanoserver? base images have the names nanoserver,",
+        ),
+        ("ubuntu", "hint: base images have the names nanoserver,"),
+    ] {
+        base(&registry, &["resolve", name])
+            .args(host)
+            .assert()
+            .code(3)
+            .stderr(contains(hint));
+    }
 }

@@ -546,6 +546,36 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
 }
 
 #[test]
+fn a_base_that_is_none_is_answered_with_the_one_that_was_meant() {
+    let site = Site::new();
+    site.write("recipe.toml", "name = \"w\"\nbase = \"nano\"\n");
+    site.build(".")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(3)
+        .stderr(contains("hint: did you mean nanoserver?"));
+}
+
+#[test]
+fn a_recipe_of_ones_own_is_not_hidden_silently_by_one_that_ships() {
+    let site = Site::new();
+    site.write("pause/notes.txt", "what the recipe may take files from");
+    let plan = ["--host-build", "17763.973", "--dry-run"];
+    let built = |image: &str| site.build(image).args(plan).assert().code(0);
+    built("pause").stderr("");
+    site.write(
+        "pause/recipe.toml",
+        "name = \"own\"\nbase = \"nanoserver\"\n",
+    );
+    built("pause")
+        .stdout(contains("WaitToKillServiceTimeout"))
+        .stderr(contains("note: \"pause\" is the recipe that ships").and(contains("./pause")));
+    built("./pause")
+        .stdout(contains("WaitToKillServiceTimeout").not())
+        .stderr("");
+}
+
+#[test]
 fn names_and_tags_that_no_registry_takes_are_refused_for_every_destination() {
     let site = Site::new();
     for arguments in [

@@ -14,8 +14,10 @@ use super::registry_args::{
     self, BASE_NAMES, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure,
 };
 use super::session::Session;
+use crate::likeness::nearest;
 use crate::oci::base::{
-    BaseImage, Fit, ListedImage, Listing, Match, Neighbour, NothingFits, ResolveError, resolve,
+    BaseImage, Fit, ListedImage, Listing, Match, NAMES, Neighbour, NothingFits, ResolveError,
+    resolve,
 };
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
@@ -129,7 +131,9 @@ impl List {
         let repository = registry.repository(&reference);
         let tags = registry_args::run(async {
             let tags = repository.tags().await;
-            tags.map_err(|error| resolve_failure(ResolveError::Registry(error), session))
+            tags.map_err(|error| {
+                resolve_failure(ResolveError::Registry(error), &self.name.name, session)
+            })
         })?;
         let mut listing = Listing::new(&tags);
         if let Some(version) = self.host_build {
@@ -199,18 +203,25 @@ impl Resolve {
                 {
                     write_result(None, |out| write_json(&nothing_json(nothing), out))?;
                 }
-                Err(resolve_failure(error, session))
+                Err(resolve_failure(error, &self.name.name, session))
             }
         }
     }
 }
 
-/// Why there is no base image, with what to try next.
-pub(super) fn resolve_failure(error: ResolveError, session: &Session) -> Failure {
+/// Why there is no base image of that name, with what to try next.
+pub(super) fn resolve_failure(error: ResolveError, name: &str, session: &Session) -> Failure {
     match error {
-        ResolveError::Registry(error) if error.is_not_found() => Failure::from(error).hint(format!(
-            "{BASE_NAMES}; --base-registry says where they are, and `wincimg doctor` looks there"
-        )),
+        ResolveError::Registry(error) if error.is_not_found() => {
+            let known = || NAMES.iter().map(|(short, _)| *short);
+            let meant = nearest(name, known()).filter(|meant| meant != name);
+            let question =
+                meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+            Failure::from(error).hint(format!(
+                "{question}{BASE_NAMES}; --base-registry says where they are, and `wincimg doctor` \
+                 looks there"
+            ))
+        }
         ResolveError::Registry(error) => registry_failure(error),
         ResolveError::NothingFits(nothing) => {
             for tag in &nothing.set_aside {

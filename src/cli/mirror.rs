@@ -81,8 +81,11 @@ fn read_jobs(text: &str) -> Result<usize, String> {
 /// An image as the command line names it.
 enum Wanted {
     Image(Reference),
-    /// The repository of a base image.
-    Base(Reference),
+    /// A base image, by its short name or path, and its repository.
+    Base {
+        name: String,
+        repository: Reference,
+    },
 }
 
 impl Mirror {
@@ -122,12 +125,17 @@ impl Mirror {
             wanted.push(match image.strip_prefix("base:") {
                 Some(name) => {
                     let repository = self.base.base_registry.repository(name);
-                    Wanted::Base(repository.map_err(name_failure)?)
+                    Wanted::Base {
+                        name: name.to_owned(),
+                        repository: repository.map_err(name_failure)?,
+                    }
                 }
                 None => Wanted::Image(parse_reference(image).map_err(Failure::usage)?),
             });
         }
-        let has_base = wanted.iter().any(|image| matches!(image, Wanted::Base(_)));
+        let has_base = wanted
+            .iter()
+            .any(|image| matches!(image, Wanted::Base { .. }));
         if has_base && !self.hosts.are_given() {
             return Err(
                 Failure::usage(anyhow!("no host says which base image it needs"))
@@ -154,14 +162,14 @@ impl Mirror {
         };
         let mut images = Vec::new();
         for image in wanted {
-            let repository = match image {
+            let (name, repository) = match image {
                 Wanted::Image(reference) => {
                     images.push(reference.clone());
                     continue;
                 }
-                Wanted::Base(repository) => repository,
+                Wanted::Base { name, repository } => (name, repository),
             };
-            let failed = |error| resolve_failure(error, session);
+            let failed = |error| resolve_failure(error, name, session);
             let bases = BaseRepository::open(registry, repository)
                 .await
                 .map_err(|error| failed(error.into()))?;

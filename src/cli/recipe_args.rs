@@ -59,6 +59,13 @@ pub(super) struct Wanted<'a> {
 impl RecipeArgs {
     /// Reads the recipe and the hosts.
     pub(super) fn read(&self, session: &Session) -> Result<Wanted<'_>, Failure> {
+        if let Some(path) = Recipe::hidden(&self.image) {
+            session.note(format_args!(
+                "{:?} is the recipe that ships; for the one in this folder say {}",
+                self.image,
+                path.display()
+            ));
+        }
         Ok(Wanted {
             recipe: found(&self.image)?,
             values: self.values.iter().cloned().collect(),
@@ -92,10 +99,10 @@ impl Wanted<'_> {
             base_registry: self.base_registry,
             wanted: self.matched,
         };
-        let images = order
-            .plan(registry)
-            .await
-            .map_err(|error| order_failure(error, session))?;
+        let images = order.plan(registry).await.map_err(|error| {
+            let base = order.recipe.base(&order.settings).unwrap_or_default();
+            order_failure(error, &base, session)
+        })?;
         for tag in images.iter().flat_map(|image| &image.set_aside) {
             session.warn(tag);
         }
@@ -128,10 +135,10 @@ fn recipe_failure(error: RecipeError) -> Failure {
     }
 }
 
-fn order_failure(error: OrderError, session: &Session) -> Failure {
+fn order_failure(error: OrderError, base: &str, session: &Session) -> Failure {
     match error {
         OrderError::Recipe(error) => recipe_failure(error),
         OrderError::Name(error) => name_failure(error),
-        OrderError::Resolve(error) => resolve_failure(error, session),
+        OrderError::Resolve(error) => resolve_failure(error, base, session),
     }
 }

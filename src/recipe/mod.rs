@@ -14,6 +14,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::likeness::nearest;
 use crate::position::line_and_column;
 
 use file::RecipeFile;
@@ -164,15 +165,6 @@ impl RecipeError {
     }
 }
 
-/// The known name that is most like what was typed, if one is near enough.
-fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    known
-        .map(|name| (strsim::jaro_winkler(typed, name), name))
-        .filter(|(likeness, _)| *likeness > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name.to_owned())
-}
-
 impl Recipe {
     /// Finds a recipe: one that ships, by name; a recipe file; or a folder with a `recipe.toml`.
     pub fn find(image: &str) -> Result<Self, RecipeError> {
@@ -194,6 +186,15 @@ impl Recipe {
                 nearest: nearest(image, shipped().map(|recipe| recipe.name)),
             })
         }
+    }
+
+    /// A recipe file in this folder that a shipped recipe of the same name hides.
+    pub fn hidden(image: &str) -> Option<PathBuf> {
+        let is_shipped = shipped().any(|recipe| recipe.name == image);
+        let path = Path::new(".").join(image);
+        // A folder without one may be what the recipe that ships takes files from.
+        let has_recipe = path.is_file() || path.join("recipe.toml").is_file();
+        (is_shipped && has_recipe).then_some(path)
     }
 
     /// Reads a recipe file.
