@@ -189,12 +189,23 @@ fn one_image_that_fails_does_not_keep_the_others() {
     pair.mirror(&[&good, &gone, &worse])
         .assert()
         .code(3)
-        .stdout(contains("published"))
+        .stdout(contains("published").and(contains("failed: 2 of 3; copied: ")))
         .stderr(
             contains(format!("cannot mirror {gone}"))
                 .and(contains(format!("cannot mirror {worse}")))
                 .and(contains("2 of 3 images")),
         );
+}
+
+#[test]
+fn a_failure_of_everything_has_no_summary_that_reads_like_success() {
+    let Some(pair) = Pair::start() else { return };
+    let gone = format!("{}/windows/none:1", pair.source.host());
+    pair.mirror(&[&gone])
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr(contains("cannot mirror"));
 }
 
 #[test]

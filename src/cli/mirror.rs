@@ -230,6 +230,14 @@ fn write_text(report: &MirrorReport, out: &mut dyn Write) -> io::Result<()> {
         }
     }
     let totals = &report.totals;
+    let failed = usize::try_from(totals.failed_images).unwrap_or(usize::MAX);
+    if failed == report.images.len() {
+        // Zeros would read like success; the errors follow.
+        return Ok(());
+    }
+    if failed > 0 {
+        write!(out, "failed: {failed} of {}; ", report.images.len())?;
+    }
     let copied = if report.dry_run { "to copy" } else { "copied" };
     let mounted = if report.dry_run {
         "to mount"
