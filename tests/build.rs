@@ -267,6 +267,90 @@ fn the_time_comes_from_the_base_or_from_source_date_epoch() {
         .stderr(contains("hint: "));
 }
 
+#[test]
+fn a_push_with_an_output_tells_of_both_places() {
+    let site = Site::new();
+    let hosts = ["--host-build", "20348.2402", "--host-build", "17763.973"];
+    let places = ["--registry", &site.host(), "--push", "--output", "oci:out"];
+    let built = json_of(site.build("pause").args(hosts).args(places));
+    let pushed = format!("{}/pause:10.0.17763.973", site.host());
+    assert_eq!(built["images"][0]["reference"], pushed);
+    let written = json_of(
+        site.build("pause")
+            .args(hosts)
+            .args(["--output", "oci:alone"]),
+    );
+    let place = |text: &Value| text.as_str().unwrap().replace("alone", "out");
+    for image in 0..2 {
+        let copies = built["images"][image]["copies"].as_array().unwrap();
+        assert_eq!(copies.len(), 1);
+        let alone = &written["images"][image];
+        assert_eq!(copies[0]["reference"], place(&alone["reference"]));
+        assert_eq!(copies[0]["digest"], alone["digest"]);
+    }
+    let copy = &built["index"]["copies"][0];
+    assert_eq!(copy["digest"], written["index"]["digest"]);
+    site.build("pause")
+        .args(hosts)
+        .args(places)
+        .assert()
+        .code(0)
+        .stdout(
+            contains("up to date, nothing was sent")
+                .count(2)
+                .and(contains("written  oci:out:").count(3)),
+        );
+}
+
+#[test]
+fn an_output_that_cannot_be_is_refused_before_anything_is_pushed() {
+    let site = Site::new();
+    site.write("files/a.txt", "a");
+    site.write(
+        "recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
+    );
+    site.build(".")
+        .args(["--host-build", "17763.973", "--registry", &site.host()])
+        .args(["--push", "--output", "oci:files/out"])
+        .assert()
+        .code(2);
+    let sent = site.requests_since(0);
+    assert!(
+        sent.iter().all(|request| !request.starts_with("PUT")),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn an_image_for_two_hosts_is_listed_once_with_both() {
+    let site = Site::new();
+    let hosts = ["--host-build", "17763.973", "--host-build", "17763.1000"];
+    let push = ["--registry", &site.host(), "--push"];
+    let reference = format!("{}/pause:10.0.17763.973\n", site.host());
+    site.build("pause")
+        .args(hosts)
+        .args(push)
+        .assert()
+        .code(0)
+        .stdout(
+            contains(reference.as_str())
+                .count(1)
+                .and(contains(
+                    "host     17763.973 on base 10.0.17763.973 (exact)",
+                ))
+                .and(contains(
+                    "host     17763.1000 on base 10.0.17763.973 (nearest)",
+                )),
+        );
+    let built = json_of(site.build("pause").args(hosts).args(push));
+    let of_host = |host: &str| {
+        let mut images = built["images"].as_array().unwrap().iter();
+        images.find(|image| image["host_build"] == host).unwrap()["digest"].clone()
+    };
+    assert_eq!(of_host("17763.973"), of_host("17763.1000"));
+}
+
 /// The configuration of the only image in an OCI layout.
 fn config_in(layout: &Path) -> Value {
     let read = |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };

@@ -2,8 +2,8 @@
 
 mod daemon;
 mod engine;
+mod text;
 
-use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,6 +14,7 @@ use serde_json::json;
 
 use self::daemon::DaemonArgs;
 use self::engine::{Engine, EngineArg, Reason};
+use self::text::write_text;
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
@@ -21,9 +22,7 @@ use super::progress;
 use super::recipe_args::{RecipeArgs, key_and_value};
 use super::registry_args;
 use super::session::Session;
-use crate::engine::delivery::{
-    Delivered, DeliveredImage, Delivery, DeliveryError, Destination, Naming,
-};
+use crate::engine::delivery::{Delivered, Delivery, DeliveryError, Destination, Naming};
 use crate::engine::direct::{AssembleOptions, DirectError};
 use crate::engine::order::PlannedImage;
 use crate::layer::{Compression, LayerError};
@@ -193,7 +192,6 @@ impl Build {
                 compression: self.compression.into(),
                 created: job.created,
                 cancelled: Arc::clone(&cancelled.0),
-                ..AssembleOptions::default()
             },
             progress: job.progress,
         };
@@ -201,19 +199,11 @@ impl Build {
         if destinations.is_empty() {
             destinations.push(default_layout(images, job.naming));
         }
-        let mut delivered = None;
-        for destination in destinations {
-            let done = delivery
-                .deliver(images, &destination, job.naming)
-                .await
-                .map_err(delivery_failure)?;
-            // The registry comes first, and its references are what a pipeline goes on with.
-            delivered.get_or_insert(done);
-        }
-        match delivered {
-            Some(delivered) => self.print(&delivered, "written"),
-            None => Ok(Answer::Yes),
-        }
+        let delivered = delivery
+            .deliver(images, &destinations, job.naming)
+            .await
+            .map_err(delivery_failure)?;
+        self.print(&delivered, "written")
     }
 
     async fn build_in_daemon(
@@ -236,7 +226,8 @@ impl Build {
         self.print(&delivered, kept)
     }
 
-    /// Where the images were asked to go; nowhere where nothing was said.
+    /// Where the images were asked to go; nowhere where nothing was said. The registry comes first:
+    /// its references are what a pipeline goes on with.
     fn destinations(&self) -> Vec<Destination> {
         let mut destinations = Vec::new();
         if self.push
@@ -278,16 +269,7 @@ impl Build {
     /// Prints what was delivered; `kept` is the word for images that were not pushed.
     fn print(&self, delivered: &Delivered, kept: &str) -> Result<Answer, Failure> {
         write_result(None, |out| match self.format {
-            Format::Text => {
-                for image in &delivered.images {
-                    write_image(image, kept, out)?;
-                }
-                if let Some(index) = &delivered.index {
-                    writeln!(out, "{}", index.reference)?;
-                    writeln!(out, "  index    {}", index.digest)?;
-                }
-                Ok(())
-            }
+            Format::Text => write_text(delivered, kept, out),
             Format::Json => write_json(delivered, out),
         })?;
         Ok(Answer::Yes)
@@ -302,38 +284,6 @@ fn default_layout(images: &[PlannedImage], naming: &Naming) -> Destination {
     };
     let name = naming.name.replace('/', "-");
     Destination::Layout(format!("./{name}-{tag}").into())
-}
-
-fn write_image(image: &DeliveredImage, kept: &str, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{}", image.reference)?;
-    writeln!(out, "  digest   {}", image.digest)?;
-    writeln!(
-        out,
-        "  host     {} on base {} ({})",
-        image.host_build, image.os_version, image.base.matched
-    )?;
-    let own: Vec<_> = image
-        .layers
-        .iter()
-        .filter(|layer| layer.from == "recipe")
-        .collect();
-    // Layers in a daemon have no size yet.
-    let sizes: Option<Vec<u64>> = own.iter().map(|layer| layer.size).collect();
-    let bytes = sizes.map_or_else(String::new, |sizes| {
-        format!(" ({} bytes)", sizes.iter().sum::<u64>())
-    });
-    writeln!(
-        out,
-        "  layers   {} of the base, {} new{bytes}",
-        image.layers.len() - own.len(),
-        own.len()
-    )?;
-    let outcome = match (image.pushed, image.up_to_date) {
-        (true, true) => "up to date, nothing was sent",
-        (true, false) => "pushed",
-        (false, _) => kept,
-    };
-    writeln!(out, "  {outcome}")
 }
 
 /// The time that new layers carry, as reproducible builds ask for it.

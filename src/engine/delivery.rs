@@ -12,7 +12,7 @@ use super::order::PlannedImage;
 use super::output;
 use crate::oci::base::Match;
 use crate::oci::copy::Copier;
-use crate::oci::document::{Descriptor, Document, Flavour, Image, Index, Sealed};
+use crate::oci::document::{Descriptor, Document, DocumentError, Flavour, Image, Index, Sealed};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 use crate::oci::registry::Registry;
 use crate::oci::store::{Location, Sink, Source, StoreError};
@@ -90,9 +90,9 @@ pub enum DeliveryError {
     /// A thread of the program ended early.
     #[error("the work on {0} was lost")]
     Lost(String),
-    /// The index could not be made.
-    #[error("the index could not be written")]
-    Index(#[from] crate::oci::document::DocumentError),
+    /// The documents of an image or of the index could not be made.
+    #[error("the image's documents could not be written")]
+    Documents(#[from] DocumentError),
     /// A place failed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -118,7 +118,7 @@ impl DeliveryError {
 }
 
 /// What was built and where it is, in the shape that the command line's contract promises.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct Delivered {
     /// The images, in the order of the hosts.
     pub images: Vec<DeliveredImage>,
@@ -147,6 +147,17 @@ pub struct DeliveredImage {
     pub pushed: bool,
     /// Whether the target had all of it before.
     pub up_to_date: bool,
+    /// Where else it is.
+    pub copies: Vec<DeliveredCopy>,
+}
+
+/// The same image or index in another place, where other words may give it another digest.
+#[derive(Debug, Clone, Serialize)]
+pub struct DeliveredCopy {
+    /// Where it is.
+    pub reference: String,
+    /// Its digest there.
+    pub digest: String,
 }
 
 /// The base of an image.
@@ -185,9 +196,34 @@ pub struct DeliveredIndex {
     pub reference: String,
     /// Its digest.
     pub digest: String,
+    /// Where else it is.
+    pub copies: Vec<DeliveredCopy>,
 }
 
-/// Makes images from their plans, all at once, and brings them to one destination.
+impl Delivered {
+    /// Takes in what became of the same images at their next destination. What they are is told of
+    /// the first.
+    pub(super) fn add(&mut self, next: Self) {
+        if self.images.is_empty() {
+            *self = next;
+            return;
+        }
+        for (image, copy) in self.images.iter_mut().zip(next.images) {
+            image.copies.push(DeliveredCopy {
+                reference: copy.reference,
+                digest: copy.digest,
+            });
+        }
+        if let (Some(index), Some(copy)) = (&mut self.index, next.index) {
+            index.copies.push(DeliveredCopy {
+                reference: copy.reference,
+                digest: copy.digest,
+            });
+        }
+    }
+}
+
+/// Makes images from their plans, all at once, and brings them to where they belong.
 pub struct Delivery<'a> {
     /// The client for all registries.
     pub registry: &'a Registry,
@@ -207,19 +243,38 @@ struct Route<'a> {
 }
 
 impl Delivery<'_> {
-    /// Builds and delivers.
+    /// Builds once and delivers to every destination; the first one is the one that is told of.
     pub async fn deliver(
         &self,
         images: &[PlannedImage],
+        destinations: &[Destination],
+        naming: &Naming,
+    ) -> Result<Delivered, DeliveryError> {
+        check_tags(images, naming)?;
+        for destination in destinations {
+            check_output(images, destination)?;
+        }
+        // Everything that can fail without a destination comes first: none is even touched then.
+        let assembled = try_join_all(images.iter().map(|image| self.assemble(image))).await?;
+        let mut delivered = Delivered::default();
+        for destination in destinations {
+            let here = assembled
+                .iter()
+                .map(|image| destination.in_its_words(image))
+                .collect::<Result<Vec<_>, _>>()?;
+            delivered.add(self.bring(images, &here, destination, naming).await?);
+        }
+        Ok(delivered)
+    }
+
+    async fn bring(
+        &self,
+        images: &[PlannedImage],
+        assembled: &[Assembled],
         destination: &Destination,
         naming: &Naming,
     ) -> Result<Delivered, DeliveryError> {
         let several = images.len() > 1;
-        check_tags(images, naming)?;
-        check_output(images, destination)?;
-        // Everything that can fail without the destination comes first: it is not even touched then.
-        let assembled =
-            try_join_all(images.iter().map(|image| self.assemble(image, destination))).await?;
         let copier = Copier::new(self.registry.clone(), Arc::clone(&self.progress), TRANSFERS);
         let first = images.first().map_or_else(
             || naming.index_tag().to_owned(),
@@ -234,7 +289,7 @@ impl Delivery<'_> {
         };
         let work = images
             .iter()
-            .zip(&assembled)
+            .zip(assembled)
             .map(|(image, assembled)| self.deliver_one(image, assembled, &route));
         let done = try_join_all(work).await?;
         let index = if several {
@@ -276,23 +331,16 @@ impl Delivery<'_> {
             layers: layers_of(&assembled.image, assembled.base_layers),
             pushed: matches!(route.destination, Destination::Registry(_)),
             up_to_date,
+            copies: Vec::new(),
         };
         Ok((delivered, assembled.image.index_entry()))
     }
 
     /// Compression and hashing would keep the network waiting, so they get a thread of their own.
-    async fn assemble(
-        &self,
-        image: &PlannedImage,
-        destination: &Destination,
-    ) -> Result<Assembled, DeliveryError> {
+    async fn assemble(&self, image: &PlannedImage) -> Result<Assembled, DeliveryError> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
-        let mut options = self.options.clone();
-        if matches!(destination, Destination::Layout(_)) {
-            // A layout with Docker's documents is one that other tools do not read.
-            options.flavour = Some(Flavour::Oci);
-        }
+        let options = self.options.clone();
         let progress = Arc::clone(&self.progress);
         let name = format!("{} for {}", plan.name, plan.host_build);
         tokio::task::spawn_blocking(move || assemble(&plan, &base, &options, progress.as_ref()))
@@ -327,6 +375,7 @@ pub(super) async fn deliver_index(
     Ok(DeliveredIndex {
         reference: location.to_string(),
         digest: index.digest().to_string(),
+        copies: Vec::new(),
     })
 }
 
@@ -387,6 +436,15 @@ impl Naming {
 }
 
 impl Destination {
+    /// The image in the words that are understood there.
+    fn in_its_words(&self, image: &Assembled) -> Result<Assembled, DocumentError> {
+        match self {
+            // A layout with Docker's documents is one that other tools do not read.
+            Self::Layout(_) => image.in_flavour(Flavour::Oci),
+            Self::Registry(_) | Self::Archive(_) => Ok(image.clone()),
+        }
+    }
+
     /// Where an image of that tag goes.
     pub fn location(&self, naming: &Naming, tag: &str) -> Result<Location, ReferenceError> {
         Ok(match self {

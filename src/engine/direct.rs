@@ -32,8 +32,6 @@ const IN_MEMORY: usize = 4 << 20;
 pub struct AssembleOptions {
     /// The compression of the recipe's layer.
     pub compression: Compression,
-    /// Whose words the image's documents use; the base's where absent.
-    pub flavour: Option<Flavour>,
     /// The time that everything new carries; the base's own where absent.
     pub created: Option<Timestamp>,
     /// Set from elsewhere, this ends the work soon.
@@ -44,7 +42,6 @@ impl Default for AssembleOptions {
     fn default() -> Self {
         Self {
             compression: Compression::Gzip,
-            flavour: None,
             created: None,
             cancelled: Arc::default(),
         }
@@ -128,7 +125,7 @@ impl DirectError {
 }
 
 /// An image that is ready to be published.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Assembled {
     /// Manifest and configuration.
     pub image: Image,
@@ -140,10 +137,20 @@ pub struct Assembled {
     base_blobs: Vec<Descriptor>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct OwnLayer {
     descriptor: Descriptor,
-    blob: Spooled,
+    blob: Arc<Spooled>,
+}
+
+impl Assembled {
+    /// The same image in the words of a flavour.
+    pub fn in_flavour(&self, flavour: Flavour) -> Result<Self, DocumentError> {
+        Ok(Self {
+            image: self.image.in_flavour(flavour)?,
+            ..self.clone()
+        })
+    }
 }
 
 /// Makes the image that a plan describes. This works on the processor and the disk: call it outside
@@ -163,18 +170,9 @@ pub fn assemble(
         });
     }
     let (created, timestamp) = time_of(plan, base, options)?;
-    let ordinary = base.with_ordinary_layers()?;
-    let image = match options.flavour {
-        Some(flavour) => ordinary.in_flavour(flavour)?,
-        None => ordinary,
-    };
-    let layer = write_layer(
-        plan,
-        image.manifest().flavour(),
-        timestamp,
-        options,
-        progress,
-    )?;
+    let image = base.with_ordinary_layers()?;
+    let flavour = image.manifest().flavour();
+    let layer = write_layer(plan, flavour, timestamp, options, progress)?;
     let history = History {
         created: Some(created.clone()),
         created_by: Some(format!("wincimg build {}", plan.name)),
@@ -288,7 +286,7 @@ fn write_layer(
     Ok(Some((
         OwnLayer {
             descriptor,
-            blob: blob.finish(),
+            blob: Arc::new(blob.finish()),
         },
         written.diff_id,
     )))
@@ -352,7 +350,7 @@ pub async fn publish(
     }
     let layer = async {
         match &assembled.layer {
-            Some(OwnLayer { descriptor, blob }) => match blob {
+            Some(OwnLayer { descriptor, blob }) => match blob.as_ref() {
                 Spooled::Memory(bytes) => copier.put(descriptor, bytes, sink).await.map(drop),
                 Spooled::Disk(path) => {
                     let file = path.to_path_buf();

@@ -207,17 +207,18 @@ impl DaemonDelivery<'_> {
                 source: Box::new(source),
             })?);
         }
-        let mut delivered = None;
-        for destination in destinations {
-            let done = self
-                .bring(&built, destination, naming, credential.as_ref())
-                .await?;
-            delivered.get_or_insert(done);
+        if destinations.is_empty() {
+            return Ok(Delivered {
+                images: built.iter().map(Built::in_daemon).collect(),
+                index: None,
+            });
         }
-        Ok(delivered.unwrap_or_else(|| Delivered {
-            images: built.iter().map(Built::in_daemon).collect(),
-            index: None,
-        }))
+        let mut delivered = Delivered::default();
+        for destination in destinations {
+            let credential = credential.as_ref();
+            delivered.add(self.bring(&built, destination, naming, credential).await?);
+        }
+        Ok(delivered)
     }
 
     async fn build<'a>(
@@ -359,6 +360,7 @@ impl Built<'_> {
             layers,
             pushed: false,
             up_to_date: false,
+            copies: Vec::new(),
         }
     }
 }

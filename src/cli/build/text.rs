@@ -1,0 +1,70 @@
+//! What was built, for people.
+
+use std::io::{self, Write};
+
+use crate::engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
+
+/// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
+/// not pushed.
+pub(super) fn write_text(delivered: &Delivered, kept: &str, out: &mut dyn Write) -> io::Result<()> {
+    // Hosts are in order of their versions, so those that share an image follow each other.
+    let is_same = |a: &DeliveredImage, b: &DeliveredImage| {
+        (&a.reference, &a.digest) == (&b.reference, &b.digest)
+    };
+    for hosts in delivered.images.chunk_by(is_same) {
+        write_image(hosts, kept, out)?;
+    }
+    if let Some(index) = &delivered.index {
+        writeln!(out, "{}", index.reference)?;
+        writeln!(out, "  index    {}", index.digest)?;
+        write_copies(&index.copies, out)?;
+    }
+    Ok(())
+}
+
+/// Writes one image, which was delivered for each of some hosts.
+fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io::Result<()> {
+    let Some(image) = hosts.first() else {
+        return Ok(());
+    };
+    writeln!(out, "{}", image.reference)?;
+    writeln!(out, "  digest   {}", image.digest)?;
+    for host in hosts {
+        writeln!(
+            out,
+            "  host     {} on base {} ({})",
+            host.host_build, host.os_version, host.base.matched
+        )?;
+    }
+    let own: Vec<_> = image
+        .layers
+        .iter()
+        .filter(|layer| layer.from == "recipe")
+        .collect();
+    // Layers in a daemon have no size yet.
+    let sizes: Option<Vec<u64>> = own.iter().map(|layer| layer.size).collect();
+    let bytes = sizes.map_or_else(String::new, |sizes| {
+        format!(" ({} bytes)", sizes.iter().sum::<u64>())
+    });
+    writeln!(
+        out,
+        "  layers   {} of the base, {} new{bytes}",
+        image.layers.len() - own.len(),
+        own.len()
+    )?;
+    let outcome = match (image.pushed, image.up_to_date) {
+        (true, true) => "up to date, nothing was sent",
+        (true, false) => "pushed",
+        (false, _) => kept,
+    };
+    writeln!(out, "  {outcome}")?;
+    write_copies(&image.copies, out)
+}
+
+fn write_copies(copies: &[DeliveredCopy], out: &mut dyn Write) -> io::Result<()> {
+    for copy in copies {
+        writeln!(out, "  written  {}", copy.reference)?;
+        writeln!(out, "           {}", copy.digest)?;
+    }
+    Ok(())
+}
