@@ -351,6 +351,30 @@ fn an_image_for_two_hosts_is_listed_once_with_both() {
     assert_eq!(of_host("17763.973"), of_host("17763.1000"));
 }
 
+#[test]
+fn a_node_without_a_version_is_named_with_the_mend_and_in_the_json() {
+    let site = Site::new();
+    let node = |name: &str, version: &str| {
+        json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo":
+            {"operatingSystem": "windows", "kernelVersion": version}}})
+    };
+    let nodes =
+        json!({"kind": "List", "items": [node("win-a", "10.0.17763.973"), node("win-b", "")]});
+    site.write("nodes.json", &nodes.to_string());
+    let mut command = site.build("pause");
+    let output = command
+        .args(["--nodes", "nodes.json", "--format", "json"])
+        .assert()
+        .code(0)
+        .stderr(contains("node win-b does not tell").and(contains("--host-build 17763.973")))
+        .get_output()
+        .stdout
+        .clone();
+    let built: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(built["images"].as_array().unwrap().len(), 1);
+    assert_eq!(built["left_out"], json!(["win-b"]));
+}
+
 /// The configuration of the only image in an OCI layout.
 fn config_in(layout: &Path) -> Value {
     let read = |path: &Path| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use jiff::Timestamp;
+use serde::Serialize;
 use serde_json::json;
 
 use self::daemon::DaemonArgs;
@@ -88,6 +89,16 @@ struct Job<'a> {
     progress: Arc<dyn Progress>,
     created: Option<Timestamp>,
     naming: &'a Naming,
+    /// Nodes that get no image.
+    left_out: &'a [String],
+}
+
+/// What the JSON says beside what was delivered.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    delivered: &'a Delivered,
+    left_out: &'a [String],
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -134,6 +145,7 @@ impl Build {
             progress,
             created,
             naming: &naming,
+            left_out: order.left_out(),
         };
         registry_args::run(async {
             let mut images = order.plan(&registry, session).await?;
@@ -141,7 +153,7 @@ impl Build {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
             if self.dry_run {
-                return self.print_plans(&images);
+                return self.print_plans(&images, job.left_out);
             }
             if self.registry.is_some() && !self.push {
                 session.note("nothing is pushed without --push");
@@ -203,7 +215,7 @@ impl Build {
             .deliver(images, &destinations, job.naming)
             .await
             .map_err(delivery_failure)?;
-        self.print(&delivered, "written")
+        self.print(&delivered, "written", job.left_out)
     }
 
     async fn build_in_daemon(
@@ -212,6 +224,7 @@ impl Build {
         reason: &Reason,
         job: Job<'_>,
     ) -> Result<Answer, Failure> {
+        let left_out = job.left_out;
         let destinations = self.destinations();
         let named_after = self.registry.as_ref().map(ToString::to_string);
         let delivered = self
@@ -223,7 +236,7 @@ impl Build {
         } else {
             "written"
         };
-        self.print(&delivered, kept)
+        self.print(&delivered, kept, left_out)
     }
 
     /// Where the images were asked to go; nowhere where nothing was said. The registry comes first:
@@ -247,7 +260,7 @@ impl Build {
         destinations
     }
 
-    fn print_plans(&self, images: &[PlannedImage]) -> Result<Answer, Failure> {
+    fn print_plans(&self, images: &[PlannedImage], left_out: &[String]) -> Result<Answer, Failure> {
         write_result(None, |out| match self.format {
             Format::Text => {
                 for (index, image) in images.iter().enumerate() {
@@ -260,17 +273,28 @@ impl Build {
             }
             Format::Json => {
                 let plans: Vec<_> = images.iter().map(|image| &image.plan).collect();
-                write_json(&json!({ "plans": plans }), out)
+                write_json(&json!({ "plans": plans, "left_out": left_out }), out)
             }
         })?;
         Ok(Answer::Yes)
     }
 
     /// Prints what was delivered; `kept` is the word for images that were not pushed.
-    fn print(&self, delivered: &Delivered, kept: &str) -> Result<Answer, Failure> {
+    fn print(
+        &self,
+        delivered: &Delivered,
+        kept: &str,
+        left_out: &[String],
+    ) -> Result<Answer, Failure> {
         write_result(None, |out| match self.format {
             Format::Text => write_text(delivered, kept, out),
-            Format::Json => write_json(delivered, out),
+            Format::Json => {
+                let report = Report {
+                    delivered,
+                    left_out,
+                };
+                write_json(&report, out)
+            }
         })?;
         Ok(Answer::Yes)
     }

@@ -30,6 +30,15 @@ pub(super) struct NamedHost {
     pub(super) build: Option<HostBuild>,
 }
 
+/// What images are to be made or found for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Builds {
+    /// The different builds of the hosts, oldest first.
+    pub(super) all: Vec<HostBuild>,
+    /// The names of nodes that do not tell theirs.
+    pub(super) left_out: Vec<String>,
+}
+
 impl HostArgs {
     /// Whether any were named.
     pub(super) fn are_given(&self) -> bool {
@@ -83,24 +92,27 @@ impl HostArgs {
         Ok(hosts)
     }
 
-    /// The different builds among the hosts, oldest first; a node that does not tell its build is
-    /// left out with a word.
-    pub(super) fn distinct_builds(&self, session: &Session) -> Result<Vec<HostBuild>, Failure> {
-        let mut builds = Vec::new();
+    /// The different builds among the hosts; a node that does not tell its build is left out with a
+    /// word.
+    pub(super) fn distinct_builds(&self, session: &Session) -> Result<Builds, Failure> {
+        let mut builds = Builds::default();
         for host in self.all(session)? {
             match host.build {
-                Some(build) => builds.push(build),
-                None => session.warn(format_args!(
-                    "node {} does not tell its Windows version and is left out",
-                    host.name.unwrap_or_default()
-                )),
+                Some(build) => builds.all.push(build),
+                None => builds.left_out.push(host.name.unwrap_or_default()),
             }
         }
-        builds.sort();
-        builds.dedup();
-        if builds.is_empty() {
+        builds.all.sort();
+        builds.all.dedup();
+        if builds.all.is_empty() {
             return Err(Failure::usage(anyhow!("no node tells its Windows version"))
                 .hint("name a build with --host-build 17763.973"));
+        }
+        for node in &builds.left_out {
+            session.warn(format_args!(
+                "node {node} does not tell its Windows version and is left out: name its build \
+                 too, with --host-build 17763.973"
+            ));
         }
         Ok(builds)
     }

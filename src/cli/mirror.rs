@@ -156,7 +156,7 @@ impl Mirror {
         session: &Session,
     ) -> Result<Vec<Reference>, Failure> {
         let hosts = if self.hosts.are_given() {
-            self.hosts.distinct_builds(session)?
+            self.hosts.distinct_builds(session)?.all
         } else {
             Vec::new()
         };

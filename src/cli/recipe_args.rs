@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::base::{MatchArg, resolve_failure};
 use super::failure::Failure;
-use super::hosts::HostArgs;
+use super::hosts::{Builds, HostArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs, name_failure};
 use super::session::Session;
 use crate::engine::order::{Order, OrderError, PlannedImage};
@@ -16,7 +16,6 @@ use crate::oci::base::{BaseRegistry, Match};
 use crate::oci::registry::Registry;
 use crate::progress::Progress;
 use crate::recipe::{Recipe, RecipeError, Settings};
-use crate::windows::compat::HostBuild;
 
 /// A recipe and the hosts that its images are for.
 #[derive(Debug, Args)]
@@ -50,7 +49,7 @@ pub(super) struct RecipeArgs {
 pub(super) struct Wanted<'a> {
     pub(super) recipe: Recipe,
     values: BTreeMap<String, String>,
-    hosts: Vec<HostBuild>,
+    hosts: Builds,
     context: &'a Path,
     base_registry: &'a BaseRegistry,
     matched: Match,
@@ -83,6 +82,11 @@ impl RecipeArgs {
 }
 
 impl Wanted<'_> {
+    /// The nodes that get no image, because they do not tell their version.
+    pub(super) fn left_out(&self) -> &[String] {
+        &self.hosts.left_out
+    }
+
     /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.
     pub(super) async fn plan(
         &self,
@@ -95,7 +99,7 @@ impl Wanted<'_> {
                 values: &self.values,
                 context: self.context,
             },
-            hosts: &self.hosts,
+            hosts: &self.hosts.all,
             base_registry: self.base_registry,
             wanted: self.matched,
         };
