@@ -551,11 +551,46 @@ fn what_the_recipe_does_not_say_stays_as_the_base_has_it() {
 }
 
 #[test]
-fn a_zstd_layer_has_ocis_type_in_either_flavour_of_image() {
+fn a_zstd_layer_makes_an_image_in_ocis_words_that_skopeo_takes() {
+    let Some(skopeo) = component("skopeo") else {
+        return;
+    };
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "17763.973", "--compression", "zstd"]);
+    let built = json_of(command.args(["--registry", &site.host(), "--push"]));
+    let image = format!(
+        "docker://{}",
+        built["images"][0]["reference"].as_str().unwrap()
+    );
+    let folder = format!("dir:{}", site.path("copy").display());
+    let copy = [
+        "copy",
+        "--src-tls-verify=false",
+        "--override-os=windows",
+        "--quiet",
+    ];
+    run(&skopeo, &[&copy[..], &[&image, &folder]].concat());
+    let manifest = fs::read(site.path("copy/manifest.json")).unwrap();
+    let manifest: Value = serde_json::from_slice(&manifest).unwrap();
+    let oci = |what: &str| format!("application/vnd.oci.image.{what}");
+    assert_eq!(manifest["mediaType"], oci("manifest.v1+json"));
+    assert_eq!(manifest["config"]["mediaType"], oci("config.v1+json"));
+    let layers = manifest["layers"].as_array().unwrap();
+    let types: Vec<_> = layers.iter().map(|layer| &layer["mediaType"]).collect();
+    assert_eq!(
+        types,
+        [&oci("layer.v1.tar+gzip"), &oci("layer.v1.tar+zstd")]
+    );
+}
+
+#[test]
+fn a_zstd_layer_has_ocis_type_wherever_the_image_goes() {
     let site = Site::new();
     let push = ["--registry", &site.host(), "--push"].map(str::to_owned);
     let write = ["--output", "oci:out", "--quiet"].map(str::to_owned);
-    for destination in [push, write] {
+    let pack = ["--output", "docker-archive:out.tar", "--quiet"].map(str::to_owned);
+    for destination in [push, write, pack] {
         let mut command = site.build("pause");
         command.args(["--host-build", "17763.973", "--compression", "zstd"]);
         let built = json_of(command.args(destination));

@@ -181,6 +181,12 @@ pub fn assemble(
     };
     let (image, layer) = match layer {
         Some((layer, diff_id)) => {
+            let flavour = Flavour::of(&layer.descriptor.media_type);
+            let image = if flavour == image.manifest().flavour() {
+                image
+            } else {
+                image.in_flavour(flavour)?
+            };
             let image = image.append_layer(document::Layer {
                 blob: layer.descriptor.clone(),
                 diff_id,
@@ -279,7 +285,8 @@ fn write_layer(
     task.done("written");
     let media_type = match (written.compression, flavour) {
         (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
-        // Docker has no type of its own for zstd and takes OCI's.
+        // Docker has no type for zstd, and skopeo refuses OCI's in a manifest of Docker's: the
+        // whole image becomes one of OCI's then.
         (compression, _) => compression.oci_media_type(),
     };
     let descriptor = Descriptor::new(media_type, written.digest, written.size);
