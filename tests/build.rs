@@ -613,6 +613,28 @@ fn a_recipe_that_changes_no_file_adds_no_layer() {
 }
 
 #[test]
+fn a_working_directory_is_made_unless_windows_has_it() {
+    let site = Site::new();
+    let entries = |folder: &str| {
+        let recipe = format!("name = \"w\"\nbase = \"nanoserver\"\nworking_dir = '{folder}'\n");
+        site.write("recipe.toml", &recipe);
+        let mut command = site.build(".");
+        let built = json_of(command.args(["--host-build", "17763.973", "--output", "oci:out"]));
+        let layer = built["images"][0]["layers"].get(1)?;
+        let digest = layer["digest"].as_str().unwrap().replace(':', "/");
+        let blob = site.path("out/blobs").join(digest);
+        Some(run(Path::new("tar"), &["-tzf", blob.to_str().unwrap()]))
+    };
+    assert_eq!(
+        entries(r"C:\work\here").unwrap(),
+        "Hives\nFiles\nFiles/work\nFiles/work/here\n"
+    );
+    for there in [r"C:\", r"C:\windows\system32", r"C:\Users\ContainerUser"] {
+        assert_eq!(entries(there), None, "{there}");
+    }
+}
+
+#[test]
 fn a_dry_run_prints_the_plan_and_builds_nothing() {
     let site = Site::new();
     site.build("pause")

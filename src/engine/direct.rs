@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::iis;
-use crate::layer::{self, Compression, LayerError, Spooled, SpooledBlob, WriteOptions};
+use crate::layer::{self, Compression, LayerError, LayerPath, Spooled, SpooledBlob, WriteOptions};
 use crate::oci::copy::{Copier, CopyError, Foreign, PlannedBlob};
 use crate::oci::document::{
     self, ContainerConfig, Descriptor, Digest, Document, DocumentError, Flavour, History, Image,
@@ -23,6 +23,7 @@ use crate::recipe::Plan;
 use crate::windows::hive::{FileTime, WriteError, write_deltas};
 use crate::windows::iis::IisSettings;
 use crate::windows::iis::webconfig::WebConfigError;
+use crate::windows::path::ImagePath;
 
 /// A layer up to this size never touches the disk.
 const IN_MEMORY: usize = 4 << 20;
@@ -172,7 +173,7 @@ pub fn assemble(
     let (created, timestamp) = time_of(plan, base, options)?;
     let image = base.with_ordinary_layers()?;
     let flavour = image.manifest().flavour();
-    let layer = write_layer(plan, flavour, timestamp, options, progress)?;
+    let layer = write_layer(plan, base, flavour, timestamp, options, progress)?;
     let history = History {
         created: Some(created.clone()),
         created_by: Some(format!("wincimg build {}", plan.name)),
@@ -250,8 +251,30 @@ fn time_of(
     }
 }
 
+/// The working directory, where the layer has to bring it: a Dockerfile's `WORKDIR` makes it, while
+/// Windows starts no program in a folder that is not there. An entry for a folder that is there
+/// would replace its descriptor, so the base's own working directory and what lies in Windows'
+/// folders are left alone.
+fn working_dir_to_make<'a>(plan: &'a Plan, base: &Image) -> Option<&'a ImagePath> {
+    const OF_WINDOWS: [&str; 6] = [
+        "inetpub",
+        "Program Files",
+        "Program Files (x86)",
+        "ProgramData",
+        "Users",
+        "Windows",
+    ];
+    let folder = plan.working_dir.as_ref()?;
+    let top = folder.components().first()?;
+    let is_windows = OF_WINDOWS.iter().any(|own| own.eq_ignore_ascii_case(top));
+    let of_base = base.config().config.working_dir.as_deref();
+    let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
+    (!is_windows && !is_base).then_some(folder)
+}
+
 fn write_layer(
     plan: &Plan,
+    base: &Image,
     flavour: Flavour,
     timestamp: u64,
     options: &AssembleOptions,
@@ -259,6 +282,9 @@ fn write_layer(
 ) -> Result<Option<(OwnLayer, Digest)>, DirectError> {
     let mut layer = layer::Layer::new(timestamp);
     layer.planned_files(&plan.files)?;
+    if let Some(folder) = working_dir_to_make(plan, base) {
+        layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
+    }
     if let Some(settings) = &plan.iis {
         iis::configure(&mut layer, settings)?;
     }
