@@ -99,38 +99,6 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn the_demonstration_runs_offline_in_no_time() {
-    let started = Instant::now();
-    assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(std::env::temp_dir())
-        .arg("demo")
-        .assert()
-        .code(0)
-        .stderr("")
-        .stdout(
-            contains("$ wincimg build pause")
-                .and(contains("up to date, nothing was sent"))
-                .and(contains("too-old-for-host"))
-                .and(contains("without Windows, Docker or the internet")),
-        );
-    assert!(started.elapsed() < Duration::from_secs(2));
-}
-
-#[test]
-fn the_demonstration_runs_where_temporary_folders_have_spaces() {
-    let folder = tempfile::tempdir().unwrap();
-    let temporary = folder.path().join("a b");
-    fs::create_dir(&temporary).unwrap();
-    assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
-        .current_dir(&temporary)
-        .env("TMPDIR", &temporary)
-        .arg("demo")
-        .assert()
-        .code(0)
-        .stdout(contains("$ wincimg build pause --nodes nodes.json"));
-}
-
-#[test]
 fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
     let site = Site::new();
     let built = json_of(site.build("pause").args([

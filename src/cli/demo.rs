@@ -1,35 +1,68 @@
 //! `wincimg demo`: the main job from end to end, on any machine, offline.
 //!
-//! It types real commands and runs them; only the registry and the base images are stand-ins.
+//! It types real commands and runs them, each as a program of its own; only the registry and the
+//! base images are stand-ins.
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
 use std::time::Instant;
 
-use anyhow::Context;
-use clap::{Args, Parser};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde::Serialize;
+use serde_json::Value;
 
+use super::Answer;
 use super::failure::Failure;
-use super::output::write_result;
+use super::output::{Format, write_json, write_result};
 use super::session::Session;
-use super::{Answer, Cli};
 use crate::demo::{DemoRegistry, add_base_images};
 use crate::windows::version::WindowsVersion;
 
 /// Show build, push, inspect and check-compat on a registry inside this process
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  wincimg demo")]
-pub(super) struct Demo {}
+#[command(after_help = "Examples:\n  \
+    wincimg demo\n  \
+    wincimg demo --format json")]
+pub(super) struct Demo {
+    /// The form of the result: each command with what it printed, or with its own JSON
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
 
-/// The node list, as it is called in the commands that are shown; it lies in a temporary folder.
+/// The node list, as it is called in the commands that are shown.
 const NODES: &str = "nodes.json";
 
 /// The Windows versions of the cluster that the demonstration is about.
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(20348, 2402);
 
+/// A command of the tour.
+struct Step {
+    what: &'static str,
+    command: String,
+    answer: Answer,
+}
+
+/// What the JSON says of a step.
+#[derive(Serialize)]
+struct Outcome {
+    what: &'static str,
+    command: String,
+    exit_code: i32,
+    /// What the command answers with `--format json`.
+    result: Value,
+}
+
+#[derive(Serialize)]
+struct Document {
+    steps: Vec<Outcome>,
+    requests: usize,
+    milliseconds: u128,
+}
+
 impl Demo {
-    pub(super) fn run(session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let started = Instant::now();
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
@@ -37,79 +70,137 @@ impl Demo {
         let nodes = folder.path().join(NODES);
         std::fs::write(&nodes, node_list()).context("cannot write the node list")?;
         let stage = Stage {
-            session,
-            host: registry.host(),
+            program: std::env::current_exe().context("cannot find this program's own file")?,
+            quiet: session.quiet,
             folder: folder.path(),
         };
-        stage.play()?;
-        let requests = registry.with(|stored| stored.requests().len());
-        say(&format!(
-            "\nThat took {} ms and {requests} requests, without Windows, Docker or the internet.\n\
-             With a cluster of your own, start here:\n\n  \
-             kubectl get nodes -o json > nodes.json\n  \
-             wincimg build pause --nodes nodes.json --registry HOST:PORT --push\n",
-            started.elapsed().as_millis()
-        ))?;
+        let host = registry.host();
+        let steps = steps(&host);
+        let requests = || registry.with(|stored| stored.requests().len());
+        match self.format {
+            Format::Text => {
+                say(&format!(
+                    "A cluster has one node with Windows {OLD} and one with {NEW}. A registry listens on\n\
+                     {host}, and mirrors base images under mcr/. Nodes start only images that match them.\n"
+                ))?;
+                for step in &steps {
+                    stage.show(step)?;
+                }
+                say(&format!(
+                    "\nThat took {} ms and {} requests, without Windows, Docker or the internet.\n\
+                     With a cluster of your own, start here:\n\n  \
+                     kubectl get nodes -o json > nodes.json\n  \
+                     wincimg build pause --nodes nodes.json --registry HOST:PORT --push\n",
+                    started.elapsed().as_millis(),
+                    requests()
+                ))?;
+            }
+            Format::Json => {
+                let outcomes = steps.iter().map(|step| stage.ask(step));
+                let document = Document {
+                    steps: outcomes.collect::<Result<_, _>>()?,
+                    requests: requests(),
+                    milliseconds: started.elapsed().as_millis(),
+                };
+                write_result(None, |out| write_json(&document, out))?;
+            }
+        }
         Ok(Answer::Yes)
     }
 }
 
+fn steps(host: &str) -> [Step; 5] {
+    let step = |what, command, answer| Step {
+        what,
+        command,
+        answer,
+    };
+    let build = format!(
+        "build pause --nodes {NODES} --base-registry {host}/mcr --registry {host} --push \
+         --insecure-registry {host}"
+    );
+    [
+        step(
+            "Which base image is right for the old node?",
+            format!(
+                "base resolve nanoserver --host-build {OLD} --base-registry {host}/mcr \
+                 --insecure-registry {host}"
+            ),
+            Answer::Yes,
+        ),
+        step(
+            "Build the pause image for every node and push it, with an index over both:",
+            build.clone(),
+            Answer::Yes,
+        ),
+        step(
+            "What is in it? The registry changes were written here, without Windows:",
+            format!("inspect {host}/pause:10.0.{OLD} --registry --insecure-registry {host}"),
+            Answer::Yes,
+        ),
+        step(
+            "Once more: the same inputs make the same bytes, so nothing is sent.",
+            build,
+            Answer::Yes,
+        ),
+        step(
+            "Will an image of the old build start on all nodes? The answer is no, with exit code 1:",
+            format!("check-compat --nodes {NODES} --image-build {OLD}"),
+            Answer::No,
+        ),
+    ]
+}
+
+/// Where the commands are run: in a folder of their own, where no `wincimg.toml` has a say.
 struct Stage<'a> {
-    session: &'a Session,
-    host: String,
+    program: PathBuf,
+    quiet: bool,
     folder: &'a Path,
 }
 
 impl Stage<'_> {
-    fn play(&self) -> Result<(), Failure> {
-        let host = &self.host;
-        say(&format!(
-            "A cluster has one node with Windows {OLD} and one with {NEW}. A registry listens on\n\
-             {host}, and mirrors base images under mcr/. Nodes start only images that match them.\n"
-        ))?;
-        self.step(
-            "Which base image is right for the old node?",
-            &format!(
-                "base resolve nanoserver --host-build {OLD} --base-registry {host}/mcr \
-                 --insecure-registry {host}"
-            ),
-        )?;
-        self.step(
-            "Build the pause image for every node and push it, with an index over both:",
-            &format!(
-                "build pause --nodes {NODES} --base-registry {host}/mcr --registry {host} --push \
-                 --insecure-registry {host}"
-            ),
-        )?;
-        self.step(
-            "What is in it? The registry changes were written here, without Windows:",
-            &format!("inspect {host}/pause:10.0.{OLD} --registry --insecure-registry {host}"),
-        )?;
-        self.step(
-            "Once more: the same inputs make the same bytes, so nothing is sent.",
-            &format!(
-                "build pause --nodes {NODES} --base-registry {host}/mcr --registry {host} --push \
-                 --insecure-registry {host}"
-            ),
-        )?;
-        self.step(
-            "Will an image of the old build start on all nodes? The answer is no, with exit code 1:",
-            &format!("check-compat --nodes {NODES} --image-build {OLD}"),
-        )
+    /// Says what comes, types the command, and shows what it prints.
+    fn show(&self, step: &Step) -> Result<(), Failure> {
+        say(&format!("\n{}\n\n$ wincimg {}", step.what, step.command))?;
+        self.run(step, &[], Stdio::inherit()).map(drop)
     }
 
-    /// Says what comes, types the command, and runs it as `main` would.
-    fn step(&self, what: &str, command: &str) -> Result<(), Failure> {
-        say(&format!("\n{what}\n\n$ wincimg {command}"))?;
-        let nodes = self.folder.join(NODES);
-        let arguments = std::iter::once("wincimg").chain(command.split_whitespace());
-        let arguments = arguments.map(|word| match word {
-            NODES => nodes.as_os_str(),
-            word => OsStr::new(word),
-        });
-        let cli = Cli::try_parse_from(arguments)?;
-        cli.command.run(self.session)?;
-        Ok(())
+    /// Runs the command for its JSON.
+    fn ask(&self, step: &Step) -> Result<Outcome, Failure> {
+        let output = self.run(step, &["--format", "json"], Stdio::piped())?;
+        let result = serde_json::from_slice(&output.stdout)
+            .with_context(|| format!("wincimg {} answered with no JSON", step.command))?;
+        Ok(Outcome {
+            what: step.what,
+            command: format!("wincimg {}", step.command),
+            exit_code: output.status.code().unwrap_or_default(),
+            result,
+        })
+    }
+
+    fn run(&self, step: &Step, more: &[&str], stdout: Stdio) -> Result<Output, Failure> {
+        let output = Command::new(&self.program)
+            .args(step.command.split_whitespace())
+            .args(more)
+            .args(self.quiet.then_some("--quiet"))
+            .current_dir(self.folder)
+            .stdin(Stdio::null())
+            .stdout(stdout)
+            .stderr(Stdio::inherit())
+            .output()
+            .context("cannot start this program again")?;
+        let expected = match step.answer {
+            Answer::Yes => 0,
+            Answer::No => 1,
+        };
+        if output.status.code() == Some(expected) {
+            return Ok(output);
+        }
+        Err(Failure::from(anyhow!(
+            "wincimg {} ended with {}: expected exit code {expected}",
+            step.command,
+            output.status
+        )))
     }
 }
 

@@ -86,7 +86,7 @@ impl Command {
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
-            Self::Demo(_) => demo::Demo::run(session),
+            Self::Demo(command) => command.run(session),
             Self::Doctor(command) => command.run(),
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),

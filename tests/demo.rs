@@ -1,0 +1,81 @@
+//! `wincimg demo` and `wincimg completions`, which need nothing but the program.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+
+fn wincimg() -> Command {
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+}
+
+#[test]
+fn the_demonstration_runs_offline_in_no_time() {
+    let started = Instant::now();
+    wincimg()
+        .current_dir(std::env::temp_dir())
+        .arg("demo")
+        .assert()
+        .code(0)
+        .stderr("")
+        .stdout(
+            contains("$ wincimg build pause")
+                .and(contains("up to date, nothing was sent"))
+                .and(contains("too-old-for-host"))
+                .and(contains("without Windows, Docker or the internet")),
+        );
+    assert!(started.elapsed() < Duration::from_secs(2));
+}
+
+#[test]
+fn the_demonstration_is_there_for_programs_too() {
+    let folder = tempfile::tempdir().unwrap();
+    // The commands of the tour are typed by nobody, so the folder's defaults are not for them.
+    fs::write(folder.path().join("wincimg.toml"), "[build]\ntag = \"x\"\n").unwrap();
+    let mut command = wincimg();
+    command.current_dir(folder.path());
+    let told = command.args(["demo", "--format", "json"]).assert().code(0);
+    let told: Value = serde_json::from_slice(&told.get_output().stdout).unwrap();
+    let steps = told["steps"].as_array().unwrap();
+    let codes: Vec<_> = steps.iter().map(|step| &step["exit_code"]).collect();
+    assert_eq!(codes, [0, 0, 0, 0, 1]);
+    let command = steps[0]["command"].as_str().unwrap();
+    assert!(command.starts_with("wincimg base resolve nanoserver"));
+    assert_eq!(steps[0]["result"]["match"], "exact");
+    let digest = |step: usize| &steps[step]["result"]["images"][0]["digest"];
+    assert_eq!(digest(1), digest(3));
+    assert_eq!(steps[4]["result"]["compatible"], false);
+}
+
+#[test]
+fn a_completion_script_is_there_for_programs_too() {
+    let output = |arguments: &[&str]| {
+        let mut command = wincimg();
+        command.current_dir(std::env::temp_dir());
+        command.args(["completions", "bash"]).args(arguments);
+        command.assert().code(0).get_output().stdout.clone()
+    };
+    let told: Value = serde_json::from_slice(&output(&["--format", "json"])).unwrap();
+    assert_eq!(told["shell"], "bash");
+    let script = String::from_utf8(output(&[])).unwrap();
+    assert!(script.contains("_wincimg()"));
+    assert_eq!(told["script"], script);
+}
+
+#[test]
+fn the_demonstration_runs_where_temporary_folders_have_spaces() {
+    let folder = tempfile::tempdir().unwrap();
+    let temporary = folder.path().join("a b");
+    fs::create_dir(&temporary).unwrap();
+    wincimg()
+        .current_dir(&temporary)
+        .env("TMPDIR", &temporary)
+        .arg("demo")
+        .assert()
+        .code(0)
+        .stdout(contains("$ wincimg build pause --nodes nodes.json"));
+}
