@@ -1,10 +1,12 @@
 //! `wincimg doctor` before registries that are well and registries that are not.
 #![allow(clippy::unwrap_used)]
 
+mod fake_catalog;
 mod stand_in;
 mod support;
 
 use assert_cmd::Command;
+use fake_catalog::FakeCatalog;
 use serde_json::Value;
 use stand_in::StandIn;
 use support::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
@@ -20,6 +22,10 @@ fn doctor(arguments: &[&str]) -> Command {
     command
         .env_remove("DOCKER_HOST")
         .env_remove("DOCKER_CONTEXT");
+    // Nothing outside this machine is asked: a proxy that nobody serves is in the way.
+    command
+        .env("HTTPS_PROXY", format!("http://127.0.0.1:{}", free_port()))
+        .env("NO_PROXY", "127.0.0.1,localhost");
     command.args(["--timeout", "5s"]).args(arguments);
     command
 }
@@ -215,4 +221,59 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
         .assert()
         .code(0)
         .stdout(predicates::str::contains("a trusted certificate"));
+}
+
+#[test]
+fn a_catalog_that_is_named_has_to_answer() {
+    let base = good_base();
+    let catalog = FakeCatalog::start();
+    catalog.publish("Some update (KB4549949)", &[("a.msu", Vec::new())]);
+    let address = format!("http://{}/", catalog.host);
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+        ["--catalog", &address],
+    ];
+    let (code, unlisted) = checks(arguments.as_flattened(), &address);
+    assert_eq!(code, 1);
+    assert_eq!(unlisted[0]["check"], "update catalog");
+    let mend = unlisted[0]["mend"].as_str().unwrap();
+    assert!(
+        mend.contains(&format!("--insecure-registry {}", catalog.host)),
+        "{mend}"
+    );
+
+    let listed = [&arguments[..], &[["--insecure-registry", &catalog.host]]].concat();
+    let (code, answers) = checks(listed.as_flattened(), &address);
+    assert_eq!(code, 0, "the catalog's host is no registry: {answers:#?}");
+    assert_eq!(
+        answers[0]["finding"],
+        "answers; updates found for KB4549949: 1"
+    );
+
+    let nobody = format!("http://127.0.0.1:{}/", free_port());
+    let arguments = [
+        &arguments[..3],
+        &[["--catalog", &nobody], ["--insecure-registry", "127.0.0.1"]],
+    ];
+    let (code, silent) = checks(arguments.concat().as_flattened(), &nobody);
+    assert_eq!(code, 1);
+    assert!(silent[0]["mend"].as_str().unwrap().contains("name a copy"));
+}
+
+#[test]
+fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
+    let base = good_base();
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+    ];
+    let microsofts = "https://www.catalog.update.microsoft.com/";
+    let (code, catalog) = checks(arguments.as_flattened(), microsofts);
+    assert_eq!(code, 0, "{catalog:#?}");
+    let finding = catalog[0]["finding"].as_str().unwrap();
+    assert!(finding.starts_with("out of reach ("), "{finding}");
+    assert!(finding.contains("--catalog names a copy"), "{finding}");
 }

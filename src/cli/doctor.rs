@@ -1,5 +1,6 @@
 //! `wincimg doctor`: whether what the other commands need is there, and what to do where it is not.
 
+mod catalog;
 mod daemon;
 
 use std::io::{self, Write};
@@ -9,6 +10,7 @@ use clap::Args;
 use futures_util::future::join_all;
 use serde::Serialize;
 
+use self::catalog::CatalogArg;
 use super::Answer;
 use super::docker_args::DockerArgs;
 use super::failure::Failure;
@@ -19,7 +21,7 @@ use crate::oci::mirror::MirrorTarget;
 use crate::oci::registry::{Connection, Login, Ping, Registry, RegistryError};
 use crate::progress::Silent;
 
-/// Check what the other commands need: registries, credentials, base images, the Docker daemon
+/// Check what the other commands need: registries, credentials, base images, Docker, the catalog
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \
@@ -38,6 +40,8 @@ pub(super) struct Doctor {
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    catalog: CatalogArg,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
@@ -112,16 +116,21 @@ impl Doctor {
             }
             (checks, connection.map(|connection| (host, connection)))
         });
-        let (checks, reached): (Vec<_>, Vec<_>) = join_all(hosts).await.into_iter().unzip();
+        let catalog = self
+            .catalog
+            .check(&self.connection.insecure, self.connection.patience());
+        let (hosts, catalog) = tokio::join!(join_all(hosts), catalog);
+        let (checks, reached): (Vec<_>, Vec<_>) = hosts.into_iter().unzip();
         let mut checks: Vec<Check> = checks.into_iter().flatten().collect();
         let reached: Vec<_> = reached.into_iter().flatten().collect();
         checks.extend(daemon::check(&self.docker, &reached).await);
+        checks.push(catalog);
         checks
     }
 
     /// Every host that a flag names, each once: those to push to, the one that base images come
     /// from, and those that need trust. A trusted host without a port is a rule for all of its
-    /// ports, and no registry of its own where one of them is named.
+    /// ports, and no registry of its own where one of them is named; the catalog's is none either.
     fn hosts(&self) -> Vec<String> {
         let pushed_to = self.registries.iter().map(MirrorTarget::host);
         let mut hosts: Vec<String> = Vec::new();
@@ -130,12 +139,13 @@ impl Doctor {
                 hosts.push(host.to_owned());
             }
         }
+        let catalog = self.catalog.host();
         for host in &self.connection.insecure {
             let covers = |known: &String| {
                 let port = known.strip_prefix(host.as_str());
                 port.is_some_and(|port| port.is_empty() || port.starts_with(':'))
             };
-            if !hosts.iter().any(covers) {
+            if !hosts.iter().chain(&catalog).any(covers) {
                 hosts.push(host.clone());
             }
         }

@@ -78,11 +78,23 @@ fn http_failure(error: HttpError) -> Failure {
 }
 
 fn catalog_failure(error: CatalogError) -> Failure {
+    let hint = catalog_hint(&error);
     match error {
         CatalogError::Http(error) => http_failure(error),
         CatalogError::Address(_) => Failure::usage(error),
-        _ => Failure::from(error)
-            .hint("the catalog may be overloaded: try again later, or name a copy with --catalog"),
+        _ => with_hint(Failure::from(error), hint),
+    }
+}
+
+/// What to do where the catalog fails.
+pub(super) fn catalog_hint(error: &CatalogError) -> Option<String> {
+    match error {
+        CatalogError::Http(error) => http_hint(error),
+        CatalogError::Address(_) => None,
+        _ => Some(
+            "the catalog may be overloaded: try again later, or name a copy with --catalog"
+                .to_owned(),
+        ),
     }
 }
 

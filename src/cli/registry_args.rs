@@ -48,10 +48,15 @@ impl RegistryArgs {
                 retries: 1,
                 ..RetryPolicy::default()
             },
-            timeout: Some(self.timeout.unwrap_or(BRIEFLY)),
+            timeout: Some(self.patience()),
             ..self.options()?
         };
         Registry::new(options, progress).map_err(registry_failure)
+    }
+
+    /// How long such an answer is waited for.
+    pub(super) fn patience(&self) -> Duration {
+        self.timeout.unwrap_or(BRIEFLY)
     }
 
     fn options(&self) -> Result<Options, Failure> {

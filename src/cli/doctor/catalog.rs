@@ -1,0 +1,95 @@
+//! Whether updates can be looked for. Only two commands need the catalog, and sites without a way to
+//! the internet have none: one that nobody named may be out of reach.
+
+use std::error::Error;
+use std::time::Duration;
+
+use clap::Args;
+use reqwest::Url;
+
+use super::Check;
+use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, RetryPolicy};
+use crate::cli::hotfix::catalog_hint;
+use crate::http::{host_of, shown};
+
+const KIND: &str = "update catalog";
+/// An update that the catalog has had for years.
+const SAMPLE: &str = "KB4549949";
+/// The patience with a catalog that nobody named.
+const UNASKED: Duration = Duration::from_secs(5);
+
+/// Where updates are looked for.
+#[derive(Debug, Args)]
+pub(super) struct CatalogArg {
+    #[arg(long, value_name = "URL", help = format!(
+        "The Microsoft Update Catalog, or a copy of it; one that is named has to answer \
+         [default: {DEFAULT_CATALOG}]"
+    ))]
+    catalog: Option<String>,
+}
+
+impl CatalogArg {
+    fn address(&self) -> &str {
+        self.catalog.as_deref().unwrap_or(DEFAULT_CATALOG)
+    }
+
+    /// The host of the catalog, as lists of hosts have it.
+    pub(super) fn host(&self) -> Option<String> {
+        Url::parse(self.address()).ok().map(|url| host_of(&url))
+    }
+
+    /// What is to be said of the catalog.
+    pub(super) async fn check(&self, insecure: &[String], patience: Duration) -> Check {
+        let address = self.address();
+        // What stands in for a password there is not repeated.
+        let subject = Url::parse(address).map_or_else(|_| address.to_owned(), |url| shown(&url));
+        let patience = match self.catalog {
+            Some(_) => patience,
+            None => patience.min(UNASKED),
+        };
+        let answer = tokio::time::timeout(patience, search(address, insecure)).await;
+        let (finding, mend) = match answer {
+            Ok(Ok(hits)) => {
+                let finding = format!("answers; updates found for {SAMPLE}: {hits}");
+                return Check::ok(KIND, &subject, finding);
+            }
+            Ok(Err(error)) => (with_causes(&error), catalog_hint(&error)),
+            Err(_) => (
+                format!("no answer within {} s", patience.as_secs_f32()),
+                None,
+            ),
+        };
+        if self.catalog.is_none() {
+            let finding = format!(
+                "out of reach ({finding}); only `hotfix search` and `hotfix fetch` need it, and \
+                 --catalog names a copy"
+            );
+            return Check::ok(KIND, &subject, finding);
+        }
+        let mend = mend.unwrap_or_else(|| {
+            "check the address and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY".to_owned()
+        });
+        Check::problem(KIND, &subject, finding, mend)
+    }
+}
+
+/// How many updates a search finds.
+async fn search(address: &str, insecure: &[String]) -> Result<usize, CatalogError> {
+    let once = RetryPolicy {
+        retries: 0,
+        ..RetryPolicy::default()
+    };
+    let http = Http::new(insecure, once)?;
+    let hits = Catalog::at(address, &http)?.search(SAMPLE).await?;
+    Ok(hits.len())
+}
+
+fn with_causes(error: &CatalogError) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
