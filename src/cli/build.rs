@@ -198,15 +198,12 @@ impl Build {
     ) -> Result<Answer, Failure> {
         // Dropped with this work, so that the end of the program does not wait for its threads.
         let cancelled = CancelOnDrop::default();
-        let delivery = Delivery {
-            registry: job.registry,
-            options: AssembleOptions {
-                compression: self.compression.into(),
-                created: job.created,
-                cancelled: Arc::clone(&cancelled.0),
-            },
-            progress: job.progress,
+        let options = AssembleOptions {
+            compression: self.compression.into(),
+            created: job.created,
+            cancelled: Arc::clone(&cancelled.0),
         };
+        let delivery = Delivery::new(job.registry, options, job.progress);
         let mut destinations = self.destinations();
         if destinations.is_empty() {
             destinations.push(default_layout(images, job.naming));

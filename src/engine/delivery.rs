@@ -6,6 +6,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 use serde::Serialize;
 
+use super::addition::Additions;
 use super::direct::{AssembleOptions, Assembled, DirectError, assemble, publish};
 use super::docker::DaemonError;
 use super::order::PlannedImage;
@@ -225,12 +226,10 @@ impl Delivered {
 
 /// Makes images from their plans, all at once, and brings them to where they belong.
 pub struct Delivery<'a> {
-    /// The client for all registries.
-    pub registry: &'a Registry,
-    /// How images are put together.
-    pub options: AssembleOptions,
-    /// Who is told.
-    pub progress: Arc<dyn Progress>,
+    registry: &'a Registry,
+    options: AssembleOptions,
+    progress: Arc<dyn Progress>,
+    additions: Arc<Additions>,
 }
 
 /// The way of all images of one delivery.
@@ -242,7 +241,21 @@ struct Route<'a> {
     copier: &'a Copier,
 }
 
-impl Delivery<'_> {
+impl<'a> Delivery<'a> {
+    /// A delivery with a client for all registries.
+    pub fn new(
+        registry: &'a Registry,
+        options: AssembleOptions,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            registry,
+            options,
+            progress,
+            additions: Arc::default(),
+        }
+    }
+
     /// Builds once and delivers to every destination; the first one is the one that is told of.
     pub async fn deliver(
         &self,
@@ -341,9 +354,11 @@ impl Delivery<'_> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
         let options = self.options.clone();
+        let additions = Arc::clone(&self.additions);
         let progress = Arc::clone(&self.progress);
         let name = format!("{} for {}", plan.name, plan.host_build);
-        tokio::task::spawn_blocking(move || assemble(&plan, &base, &options, progress.as_ref()))
+        let work = move || assemble(&plan, &base, &options, &additions, progress.as_ref());
+        tokio::task::spawn_blocking(work)
             .await
             .map_err(|_| DeliveryError::Lost(name.clone()))?
             .map_err(|source| DeliveryError::Image {

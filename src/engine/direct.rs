@@ -11,22 +11,18 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::iis;
-use crate::layer::{self, Compression, LayerError, LayerPath, Spooled, SpooledBlob, WriteOptions};
+use super::addition::{Addition, Additions};
+use crate::layer::{Compression, LayerError};
 use crate::oci::copy::{Copier, CopyError, Foreign, PlannedBlob};
 use crate::oci::document::{
-    self, ContainerConfig, Descriptor, Digest, Document, DocumentError, Flavour, History, Image,
+    self, ContainerConfig, Descriptor, Document, DocumentError, Flavour, History, Image,
 };
 use crate::oci::store::{Sink, Source, StoreError};
 use crate::progress::Progress;
 use crate::recipe::Plan;
-use crate::windows::hive::{FileTime, WriteError, write_deltas};
+use crate::windows::hive::WriteError;
 use crate::windows::iis::IisSettings;
 use crate::windows::iis::webconfig::WebConfigError;
-use crate::windows::path::ImagePath;
-
-/// A layer up to this size never touches the disk.
-const IN_MEMORY: usize = 4 << 20;
 
 /// How an image is put together.
 #[derive(Clone)]
@@ -132,16 +128,10 @@ pub struct Assembled {
     pub image: Image,
     /// How many of its layers are the base's.
     pub base_layers: usize,
-    /// The layer that the recipe adds, if it changes any file.
-    layer: Option<OwnLayer>,
+    /// The layer that the recipe adds, if it changes anything in one.
+    addition: Option<Arc<Addition>>,
     /// The base's layers as its registry describes them.
     base_blobs: Vec<Descriptor>,
-}
-
-#[derive(Debug, Clone)]
-struct OwnLayer {
-    descriptor: Descriptor,
-    blob: Arc<Spooled>,
 }
 
 impl Assembled {
@@ -160,6 +150,7 @@ pub fn assemble(
     plan: &Plan,
     base: &Image,
     options: &AssembleOptions,
+    additions: &Additions,
     progress: &dyn Progress,
 ) -> Result<Assembled, DirectError> {
     check(plan)?;
@@ -172,33 +163,25 @@ pub fn assemble(
     }
     let (created, timestamp) = time_of(plan, base, options)?;
     let image = base.with_ordinary_layers()?;
-    let flavour = image.manifest().flavour();
-    let layer = write_layer(plan, base, flavour, timestamp, options, progress)?;
+    let addition = additions.of(plan, base, timestamp, options, progress)?;
     let history = History {
         created: Some(created.clone()),
         created_by: Some(format!("wincimg build {}", plan.name)),
-        empty_layer: layer.is_none(),
+        empty_layer: addition.is_none(),
         ..History::default()
     };
-    let (image, layer) = match layer {
-        Some((layer, diff_id)) => {
-            let flavour = Flavour::of(&layer.descriptor.media_type);
-            let image = if flavour == image.manifest().flavour() {
-                image
-            } else {
-                image.in_flavour(flavour)?
-            };
-            let image = image.append_layer(document::Layer {
-                blob: layer.descriptor.clone(),
+    let image = match &addition {
+        Some(addition) => {
+            let image = addition.in_its_words(image)?;
+            let blob = addition.descriptor(image.manifest().flavour());
+            let diff_id = addition.diff_id();
+            image.append_layer(document::Layer {
+                blob,
                 diff_id,
                 history,
-            })?;
-            (image, Some(layer))
+            })?
         }
-        None => (
-            image.edit_config(|config| config.history.push(history))?,
-            None,
-        ),
+        None => image.edit_config(|config| config.history.push(history))?,
     };
     let image = image.edit_config(|config| {
         config.created = Some(created);
@@ -208,7 +191,7 @@ pub fn assemble(
         base_layers: base.manifest().layers.len(),
         base_blobs: base.manifest().layers.clone(),
         image,
-        layer,
+        addition,
     })
 }
 
@@ -249,80 +232,6 @@ fn time_of(
             text,
         }),
     }
-}
-
-/// The working directory, where the layer has to bring it: a Dockerfile's `WORKDIR` makes it, while
-/// Windows starts no program in a folder that is not there. An entry for a folder that is there
-/// would replace its descriptor, so the base's own working directory and what lies in Windows'
-/// folders are left alone.
-fn working_dir_to_make<'a>(plan: &'a Plan, base: &Image) -> Option<&'a ImagePath> {
-    const OF_WINDOWS: [&str; 6] = [
-        "inetpub",
-        "Program Files",
-        "Program Files (x86)",
-        "ProgramData",
-        "Users",
-        "Windows",
-    ];
-    let folder = plan.working_dir.as_ref()?;
-    let top = folder.components().first()?;
-    let is_windows = OF_WINDOWS.iter().any(|own| own.eq_ignore_ascii_case(top));
-    let of_base = base.config().config.working_dir.as_deref();
-    let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
-    (!is_windows && !is_base).then_some(folder)
-}
-
-fn write_layer(
-    plan: &Plan,
-    base: &Image,
-    flavour: Flavour,
-    timestamp: u64,
-    options: &AssembleOptions,
-    progress: &dyn Progress,
-) -> Result<Option<(OwnLayer, Digest)>, DirectError> {
-    let mut layer = layer::Layer::new(timestamp);
-    layer.planned_files(&plan.files)?;
-    if let Some(folder) = working_dir_to_make(plan, base) {
-        layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
-    }
-    if let Some(settings) = &plan.iis {
-        iis::configure(&mut layer, settings)?;
-    }
-    let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
-    let hives = write_deltas(&plan.registry_edits(), FileTime::from_unix_seconds(seconds))?;
-    for hive in hives {
-        let name = hive.root.delta_name().parse().map_err(LayerError::Path)?;
-        layer.hive(name, hive.bytes);
-    }
-    if layer.is_empty() {
-        return Ok(None);
-    }
-    let task = progress.task(&format!("layer of {}", plan.name), None);
-    let mut blob = SpooledBlob::new(IN_MEMORY, std::env::temp_dir());
-    let written = layer.write(
-        &mut blob,
-        &WriteOptions {
-            compression: options.compression,
-            threads: None,
-            cancelled: &options.cancelled,
-            progress: task.as_ref(),
-        },
-    )?;
-    task.done("written");
-    let media_type = match (written.compression, flavour) {
-        (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
-        // Docker has no type for zstd, and skopeo refuses OCI's in a manifest of Docker's: the
-        // whole image becomes one of OCI's then.
-        (compression, _) => compression.oci_media_type(),
-    };
-    let descriptor = Descriptor::new(media_type, written.digest, written.size);
-    Ok(Some((
-        OwnLayer {
-            descriptor,
-            blob: Arc::new(blob.finish()),
-        },
-        written.diff_id,
-    )))
 }
 
 /// Lays what the plan says over what the base says.
@@ -381,15 +290,13 @@ pub async fn publish(
     if sink.publishes(&root, tag).await? {
         return Ok(true);
     }
-    let layer = async {
-        match &assembled.layer {
-            Some(OwnLayer { descriptor, blob }) => match blob.as_ref() {
-                Spooled::Memory(bytes) => copier.put(descriptor, bytes, sink).await.map(drop),
-                Spooled::Disk(path) => {
-                    let file = path.to_path_buf();
-                    copier.put(descriptor, &file, sink).await.map(drop)
-                }
-            },
+    let addition = async {
+        match &assembled.addition {
+            Some(addition) => {
+                let descriptor = addition.descriptor(image.manifest().flavour());
+                let bytes = addition.bytes();
+                copier.put(&descriptor, bytes, sink).await.map(drop)
+            }
             None => Ok(()),
         }
     };
@@ -398,7 +305,7 @@ pub async fn publish(
         let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
         copier.bring(&blob, source, sink).await
     }));
-    tokio::try_join!(layer, config, base)?;
+    tokio::try_join!(addition, config, base)?;
     sink.publish(&root, tag).await?;
     Ok(false)
 }

@@ -2,6 +2,7 @@
 //! images without Windows, [`docker`] lets a daemon on Windows make them, [`delivery`] brings them to
 //! where they belong.
 
+mod addition;
 pub mod delivery;
 pub mod direct;
 pub mod docker;

@@ -9,7 +9,7 @@ use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 
 /// The content of a layer. The order in which entries are added does not matter: the written layer
 /// is sorted, and parent directories that nobody added appear in it by themselves.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub(super) timestamp: u64,
     files: Vec<Entry>,
@@ -17,7 +17,7 @@ pub struct Layer {
 }
 
 /// Where the bytes of a file come from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file on disk, opened when its turn comes.
     Path(PathBuf),
@@ -34,14 +34,14 @@ pub enum LinkTo {
     Directory,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Entry {
     path: LayerPath,
     content: Content,
 }
 
 /// What an entry of a layer is.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     /// A directory.
     Directory,

@@ -1,13 +1,14 @@
 //! Bytes that can be read again from any offset: what lets an upload resume.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream;
 use oci_spec::image::Descriptor;
+use tempfile::TempPath;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncSeekExt};
 use tokio_util::io::StreamReader;
@@ -37,12 +38,21 @@ impl BlobSource for Bytes {
 /// The file at a path.
 impl BlobSource for PathBuf {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
-        Box::pin(async move {
-            let mut file = File::open(self).await?;
-            file.seek(io::SeekFrom::Start(offset)).await?;
-            Ok(Box::pin(file) as BlobReader)
-        })
+        Box::pin(open_file(self, offset))
     }
+}
+
+/// The same for a file that goes away with its path.
+impl BlobSource for TempPath {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        Box::pin(open_file(self, offset))
+    }
+}
+
+async fn open_file(path: &Path, offset: u64) -> io::Result<BlobReader> {
+    let mut file = File::open(path).await?;
+    file.seek(io::SeekFrom::Start(offset)).await?;
+    Ok(Box::pin(file))
 }
 
 /// A blob somewhere on the network. Reading it resumes after broken connections, and a reader

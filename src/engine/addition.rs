@@ -1,0 +1,242 @@
+//! What plans add to their bases: a layer each, written once however many images add the same.
+//!
+//! Images for several hosts differ in their bases. Where the time of everything new is the same too,
+//! as `SOURCE_DATE_EPOCH` makes it, so are their layers: one is compressed, sent and kept, not four.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::direct::{AssembleOptions, DirectError};
+use super::iis;
+use crate::layer::{
+    Compression, Layer, LayerError, LayerPath, Spooled, SpooledBlob, WriteOptions, Written,
+};
+use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
+use crate::oci::registry::BlobSource;
+use crate::progress::Progress;
+use crate::recipe::Plan;
+use crate::windows::hive::{FileTime, write_deltas};
+use crate::windows::path::ImagePath;
+
+/// A layer up to this size never touches the disk.
+const IN_MEMORY: usize = 4 << 20;
+
+/// A layer that is ready to be sent, to as many places as need it.
+#[derive(Debug)]
+pub(super) struct Addition {
+    written: Written,
+    blob: Spooled,
+}
+
+/// The layers that were written so far.
+#[derive(Default)]
+pub struct Additions(Mutex<Vec<(Layer, Slot)>>);
+
+/// Whoever writes a layer holds its lock, so that others who need it find it done.
+type Slot = Arc<Mutex<Option<Arc<Addition>>>>;
+
+impl Addition {
+    /// How manifests in one flavour's words name the layer.
+    pub(super) fn descriptor(&self, flavour: Flavour) -> Descriptor {
+        let media_type = match (self.written.compression, flavour) {
+            (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
+            (compression, _) => compression.oci_media_type(),
+        };
+        Descriptor::new(media_type, self.written.digest.clone(), self.written.size)
+    }
+
+    /// An image in words that have one for the layer: Docker has no type for zstd, and skopeo
+    /// refuses OCI's in a manifest of Docker's.
+    pub(super) fn in_its_words(&self, image: Image) -> Result<Image, DocumentError> {
+        match self.written.compression {
+            Compression::Gzip => Ok(image),
+            Compression::Zstd => image.in_flavour(Flavour::Oci),
+        }
+    }
+
+    /// The digest of the layer's tar.
+    pub(super) fn diff_id(&self) -> Digest {
+        self.written.diff_id.clone()
+    }
+
+    /// The layer's bytes, compressed.
+    pub(super) fn bytes(&self) -> &dyn BlobSource {
+        match &self.blob {
+            Spooled::Memory(bytes) => bytes,
+            Spooled::Disk(path) => path,
+        }
+    }
+}
+
+impl Additions {
+    /// The layer that a plan adds to its base, written now unless it was before; none where the plan changes no
+    /// file and no registry value.
+    pub(super) fn of(
+        &self,
+        plan: &Plan,
+        base: &Image,
+        timestamp: u64,
+        options: &AssembleOptions,
+        progress: &dyn Progress,
+    ) -> Result<Option<Arc<Addition>>, DirectError> {
+        let layer = describe(plan, base, timestamp)?;
+        if layer.is_empty() {
+            return Ok(None);
+        }
+        let slot = self.slot(&layer);
+        let mut slot = locked(&slot);
+        let addition = match &*slot {
+            Some(addition) => Arc::clone(addition),
+            None => {
+                Arc::clone(slot.insert(Arc::new(write(&layer, &plan.name, options, progress)?)))
+            }
+        };
+        Ok(Some(addition))
+    }
+
+    fn slot(&self, layer: &Layer) -> Slot {
+        let mut known = locked(&self.0);
+        if let Some((_, slot)) = known.iter().find(|(known, _)| known == layer) {
+            return Arc::clone(slot);
+        }
+        let slot = Slot::default();
+        known.push((layer.clone(), Arc::clone(&slot)));
+        slot
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn describe(plan: &Plan, base: &Image, timestamp: u64) -> Result<Layer, DirectError> {
+    let mut layer = Layer::new(timestamp);
+    layer.planned_files(&plan.files)?;
+    if let Some(folder) = working_dir_to_make(plan, base) {
+        layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
+    }
+    if let Some(settings) = &plan.iis {
+        iis::configure(&mut layer, settings)?;
+    }
+    let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    let hives = write_deltas(&plan.registry_edits(), FileTime::from_unix_seconds(seconds))?;
+    for hive in hives {
+        let name = hive.root.delta_name().parse().map_err(LayerError::Path)?;
+        layer.hive(name, hive.bytes);
+    }
+    Ok(layer)
+}
+
+/// The working directory, where the layer has to bring it: a Dockerfile's `WORKDIR` makes it, while
+/// Windows starts no program in a folder that is not there. An entry for a folder that is there
+/// would replace its descriptor, so the base's own working directory and what lies in Windows'
+/// folders are left alone.
+fn working_dir_to_make<'a>(plan: &'a Plan, base: &Image) -> Option<&'a ImagePath> {
+    const OF_WINDOWS: [&str; 6] = [
+        "inetpub",
+        "Program Files",
+        "Program Files (x86)",
+        "ProgramData",
+        "Users",
+        "Windows",
+    ];
+    let folder = plan.working_dir.as_ref()?;
+    let top = folder.components().first()?;
+    let is_windows = OF_WINDOWS.iter().any(|own| own.eq_ignore_ascii_case(top));
+    let of_base = base.config().config.working_dir.as_deref();
+    let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
+    (!is_windows && !is_base).then_some(folder)
+}
+
+fn write(
+    layer: &Layer,
+    name: &str,
+    options: &AssembleOptions,
+    progress: &dyn Progress,
+) -> Result<Addition, DirectError> {
+    let task = progress.task(&format!("layer of {name}"), None);
+    let mut blob = SpooledBlob::new(IN_MEMORY, std::env::temp_dir());
+    let written = layer.write(
+        &mut blob,
+        &WriteOptions {
+            compression: options.compression,
+            threads: None,
+            cancelled: &options.cancelled,
+            progress: task.as_ref(),
+        },
+    )?;
+    task.done("written");
+    Ok(Addition {
+        written,
+        blob: blob.finish(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+    use crate::oci::document::Platform;
+    use crate::progress::Silent;
+    use crate::recipe::{PlanBase, Recipe, Settings};
+
+    fn pause_for(host: &str) -> Plan {
+        let base = PlanBase {
+            name: format!("mcr.microsoft.com/windows/nanoserver:{host}"),
+            digest: format!("sha256:{host:0>64}"),
+            os_version: host.parse().unwrap(),
+            shell: None,
+            user: None,
+        };
+        let recipe = Recipe::find("pause").unwrap();
+        let values = std::collections::BTreeMap::new();
+        let settings = Settings {
+            values: &values,
+            context: std::path::Path::new("."),
+        };
+        recipe.plan(base, host.parse().unwrap(), &settings).unwrap()
+    }
+
+    fn of(additions: &Additions, plan: &Plan, timestamp: u64) -> Option<Arc<Addition>> {
+        let options = AssembleOptions::default();
+        let base = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
+        let added = additions.of(plan, &base, timestamp, &options, &Silent);
+        added.unwrap()
+    }
+
+    fn added(additions: &Additions, plan: &Plan, timestamp: u64) -> Arc<Addition> {
+        of(additions, plan, timestamp).unwrap()
+    }
+
+    #[test]
+    fn images_for_several_hosts_share_a_layer_of_the_same_time() {
+        let additions = Additions::default();
+        let first = added(&additions, &pause_for("17763.973"), 1);
+        let other = added(&additions, &pause_for("20348.2402"), 1);
+        assert!(Arc::ptr_eq(&first, &other));
+        let later = added(&additions, &pause_for("20348.2402"), 2);
+        assert_ne!(first.diff_id(), later.diff_id());
+    }
+
+    #[test]
+    fn a_layer_that_several_ask_for_at_once_is_written_once() {
+        let additions = Additions::default();
+        let plan = pause_for("17763.973");
+        let layers: Vec<_> = std::thread::scope(|scope| {
+            let workers = [(); 4].map(|()| scope.spawn(|| added(&additions, &plan, 1)));
+            workers.map(|worker| worker.join().unwrap()).into()
+        });
+        assert!(layers.iter().all(|layer| Arc::ptr_eq(layer, &layers[0])));
+    }
+
+    #[test]
+    fn a_plan_that_changes_nothing_in_a_layer_adds_none() {
+        let plan = Plan {
+            files: Vec::new(),
+            registry: Vec::new(),
+            shutdown_timeout: None,
+            ..pause_for("17763.973")
+        };
+        assert!(of(&Additions::default(), &plan, 1).is_none());
+    }
+}
