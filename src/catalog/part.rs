@@ -113,7 +113,10 @@ impl Part {
     /// Throws away what is there.
     pub(super) fn restart(&mut self) -> io::Result<()> {
         remove(&self.sidecar)?;
-        self.file.set_len(0)?;
+        // To ext4, cutting off nothing is a reason too to write everything to the disk at the end.
+        if self.file.metadata()?.len() > 0 {
+            self.file.set_len(0)?;
+        }
         self.file.seek(SeekFrom::Start(0))?;
         self.hasher = Hasher::like(self.expected.as_ref());
         self.written = 0;
