@@ -328,12 +328,18 @@ impl<'a> Delivery<'a> {
         let tag = route.naming.tag_of(image, route.several);
         let location = route.destination.location(route.naming, &tag)?;
         let source = Source::Registry(self.registry.repository(&image.base.reference));
-        let up_to_date = publish(assembled, &source, route.sink, location.tag(), route.copier)
-            .await
-            .map_err(|source| DeliveryError::Image {
-                image: location.to_string(),
-                source: Box::new(source),
-            })?;
+        let up_to_date = Box::pin(publish(
+            assembled,
+            &source,
+            route.sink,
+            location.tag(),
+            route.copier,
+        ))
+        .await
+        .map_err(|source| DeliveryError::Image {
+            image: location.to_string(),
+            source: Box::new(source),
+        })?;
         let delivered = DeliveredImage {
             reference: location.to_string(),
             digest: assembled.image.digest().to_string(),
