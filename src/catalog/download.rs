@@ -232,9 +232,8 @@ impl<'f> Job<'f> {
         let mut part = opened
             .map_err(file_error("open the part of", &self.target))?
             .ok_or_else(|| DownloadError::Busy(self.target.clone()))?;
-        let resumed;
-        (part, resumed) = self.transfer(http, part, &line).await?;
-        if resumed && !self.is_expected(&part.digest()) {
+        self.transfer(http, &mut part, &line).await?;
+        if part.was_resumed() && !self.is_expected(&part.digest()) {
             // Bytes of two states of the file, perhaps; in one piece it may be right.
             progress.note(&format!(
                 "{} does not fit together with what an earlier try left; beginning again",
@@ -242,7 +241,7 @@ impl<'f> Job<'f> {
             ));
             part.restart()
                 .map_err(file_error("restart", &self.target))?;
-            (part, _) = self.transfer(http, part, &line).await?;
+            self.transfer(http, &mut part, &line).await?;
         }
         self.keep(part, &line).await
     }
@@ -284,9 +283,9 @@ impl<'f> Job<'f> {
     async fn transfer(
         &self,
         http: &Http,
-        part: Part,
+        part: &mut Part,
         line: &Line<'_>,
-    ) -> Result<(Part, bool), DownloadError> {
+    ) -> Result<(), DownloadError> {
         let vouched = match self.digest {
             Some(_) => Vouched::ByDigest,
             None => Vouched::ByConnection,
@@ -317,7 +316,6 @@ impl<'f> Job<'f> {
                 found,
                 expected,
             },
-            TransferError::Worker => DownloadError::Worker,
         })
     }
 

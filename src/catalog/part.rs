@@ -6,8 +6,10 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{self, Receiver};
+use tokio::task::spawn_blocking;
 
 use super::digest::{Digest, Hasher};
 
@@ -41,8 +43,9 @@ struct Sidecar {
     identity: Identity,
 }
 
-/// Chunks that are written and wait to be hashed; each has up to half a megabyte.
-const CHUNKS_TO_HASH: usize = 2;
+/// Chunks that are written and wait to be hashed; each has up to half a megabyte. Fewer would be used
+/// up while another thread has the processor.
+const CHUNKS_TO_HASH: usize = 16;
 
 /// A download under way.
 pub(super) struct Part {
@@ -139,22 +142,30 @@ impl Part {
         Ok(())
     }
 
-    /// Writes what comes until the sender is done, and hashes it at the same time: each takes
-    /// about as long as the other. After an error the part is good for nothing but a later run.
-    pub(super) fn take_in(&mut self, chunks: &mut Receiver<Bytes>) -> io::Result<()> {
-        let (to_hash, waiting) = std::sync::mpsc::sync_channel::<Bytes>(CHUNKS_TO_HASH);
-        let hasher = &mut self.hasher;
-        std::thread::scope(|scope| {
-            scope.spawn(move || waiting.iter().for_each(|chunk| hasher.update(&chunk)));
-            while let Some(chunk) = chunks.blocking_recv() {
-                self.file.write_all(&chunk)?;
-                self.written += chunk.len() as u64;
-                // The other end is there until this one goes.
-                let _ = to_hash.send(chunk);
+    /// Writes what comes until it ends or breaks, and has it hashed in another thread meanwhile: that
+    /// takes longer than receiving and writing together. Writing goes to the page cache and is done
+    /// here, so that two threads are enough; when the disk cannot follow, no other file's can either.
+    pub(super) async fn take_in<E>(
+        &mut self,
+        mut chunks: impl Stream<Item = Result<Bytes, E>> + Unpin,
+    ) -> io::Result<Result<(), E>> {
+        let (to_hash, waiting) = mpsc::channel(CHUNKS_TO_HASH);
+        let hashing = spawn_blocking(hash_all(self.hasher.clone(), waiting));
+        let end = loop {
+            match chunks.next().await {
+                Some(Ok(chunk)) => {
+                    self.file.write_all(&chunk)?;
+                    self.written += chunk.len() as u64;
+                    // The other end is there until this one goes.
+                    let _ = to_hash.send(chunk).await;
+                }
+                Some(Err(error)) => break Err(error),
+                None => break Ok(()),
             }
-            drop(to_hash);
-            Ok(())
-        })
+        };
+        drop(to_hash);
+        self.hasher = hashing.await.map_err(io::Error::other)?;
+        Ok(end)
     }
 
     /// Bytes that are safely there.
@@ -207,6 +218,15 @@ impl Drop for Part {
     }
 }
 
+fn hash_all(mut hasher: Hasher, mut chunks: Receiver<Bytes>) -> impl FnOnce() -> Hasher {
+    move || {
+        while let Some(chunk) = chunks.blocking_recv() {
+            hasher.update(&chunk);
+        }
+        hasher
+    }
+}
+
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
@@ -225,6 +245,10 @@ pub(super) fn remove(path: &Path) -> io::Result<()> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+
     use super::*;
 
     fn identity(size: u64, etag: Option<&str>) -> Identity {
@@ -235,30 +259,28 @@ mod tests {
         }
     }
 
-    fn write(part: &mut Part, bytes: &'static [u8]) {
-        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-        sender.try_send(Bytes::from_static(bytes)).unwrap();
-        drop(sender);
-        part.take_in(&mut receiver).unwrap();
+    async fn write(part: &mut Part, bytes: &'static [u8]) {
+        let chunks = stream::iter([Ok::<_, Infallible>(Bytes::from_static(bytes))]);
+        part.take_in(chunks).await.unwrap().unwrap();
     }
 
     /// Starts a download of ten bytes and leaves it after three.
-    fn leave_one_behind(target: &Path) {
+    async fn leave_one_behind(target: &Path) {
         let mut part = Part::open(target, None).unwrap().unwrap();
         part.begin(Some(identity(10, Some("\"a\"")))).unwrap();
-        write(&mut part, b"abc");
+        write(&mut part, b"abc").await;
     }
 
-    #[test]
-    fn a_later_run_continues_with_the_hash_of_what_is_there() {
+    #[tokio::test]
+    async fn a_later_run_continues_with_the_hash_of_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
-        leave_one_behind(&target);
+        leave_one_behind(&target).await;
         let mut part = Part::open(&target, None).unwrap().unwrap();
         assert_eq!(part.written(), 3);
         assert!(part.was_resumed());
         assert_eq!(part.identity(), Some(&identity(10, Some("\"a\""))));
-        write(&mut part, b"def");
+        write(&mut part, b"def").await;
         let whole = part.digest();
         part.keep_as(&target).unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"abcdef");
@@ -266,8 +288,8 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
-    #[test]
-    fn what_cannot_be_continued_is_begun_again() {
+    #[tokio::test]
+    async fn what_cannot_be_continued_is_begun_again() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
         let sidecar = folder.path().join("a.msu.part.json");
@@ -281,7 +303,7 @@ mod tests {
             },
         ];
         for spoil in spoil {
-            leave_one_behind(&target);
+            leave_one_behind(&target).await;
             spoil();
             let part = Part::open(&target, None).unwrap().unwrap();
             assert_eq!((part.written(), part.identity()), (0, None));
@@ -290,15 +312,14 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_disk_that_refuses_ends_with_an_error_and_not_in_a_wait() {
+    #[tokio::test]
+    async fn a_disk_that_refuses_ends_with_an_error_and_not_in_a_wait() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.msu");
         let mut part = Part::open(&target, None).unwrap().unwrap();
         part.file = File::open(part.path()).unwrap();
-        let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
-        sender.try_send(Bytes::from_static(b"abc")).unwrap();
-        assert!(part.take_in(&mut receiver).is_err());
+        let chunks = stream::iter([Ok::<_, Infallible>(Bytes::from_static(b"abc"))]);
+        assert!(part.take_in(chunks).await.is_err());
         assert_eq!(part.written(), 0);
     }
 

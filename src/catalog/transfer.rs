@@ -3,13 +3,11 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
+use futures_util::TryStreamExt;
 use reqwest::header::{
     CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
 };
 use reqwest::{Client, Method, Request, Response, StatusCode, Url};
-use tokio::sync::mpsc;
-use tokio::task::spawn_blocking;
 
 use super::http::{Http, HttpError, unreachable};
 use super::part::{Identity, Part};
@@ -25,8 +23,6 @@ pub(super) enum TransferError {
     File(#[from] io::Error),
     #[error("the file has {found} bytes, expected {expected}")]
     Size { found: u64, expected: u64 },
-    #[error("a worker thread ended early")]
-    Worker,
 }
 
 /// A file's line in the progress display, which begins when its size is known.
@@ -78,27 +74,20 @@ pub(super) struct Transfer<'a> {
 
 /// What the request is for, after "failed to".
 const WHAT: &str = "send the file";
-/// Chunks between network and disk; each has up to half a megabyte.
-const CHUNKS_WAITING: usize = 2;
 /// Bytes that are worth starting the count of attempts again; less would let a connection that
 /// breaks at every byte go on for ever.
 const HEADWAY: u64 = 64 * 1024;
 
 impl Transfer<'_> {
-    /// Brings a part to its whole length; also says whether that took more than one piece.
-    pub(super) async fn run(&self, mut part: Part) -> Result<(Part, bool), TransferError> {
+    /// Brings a part to its whole length.
+    pub(super) async fn run(&self, part: &mut Part) -> Result<(), TransferError> {
         let policy = self.http.retry;
         let mut waits = policy.waits();
         loop {
             let before = part.written();
-            let (back, error) = match self.attempt(part).await? {
-                Attempt::Whole(part) => {
-                    let resumed = part.was_resumed();
-                    return Ok((part, resumed));
-                }
-                Attempt::Broken(part, error) => (part, error),
+            let Err(error) = self.attempt(part).await? else {
+                return Ok(());
             };
-            part = back;
             if part.written() >= before + HEADWAY {
                 waits = policy.waits();
             }
@@ -115,29 +104,29 @@ impl Transfer<'_> {
     }
 
     /// One connection.
-    async fn attempt(&self, mut part: Part) -> Result<Attempt, TransferError> {
+    async fn attempt(&self, part: &mut Part) -> Result<Result<(), HttpError>, TransferError> {
         if part.written() > 0 {
             match part.identity() {
                 Some(identity) if identity.size == part.written() => {
-                    return Ok(Attempt::Whole(part));
+                    return Ok(Ok(()));
                 }
                 Some(_) => part.resume(),
                 None => part.restart()?,
             }
         }
-        let response = match self.ask(&part).await {
+        let response = match self.ask(part).await {
             Ok(response) => response,
             Err(HttpError::Status {
                 status: StatusCode::RANGE_NOT_SATISFIABLE,
                 ..
             }) if part.written() > 0 => {
                 part.restart()?;
-                match self.ask(&part).await {
+                match self.ask(part).await {
                     Ok(response) => response,
-                    Err(error) => return Ok(Attempt::Broken(part, error)),
+                    Err(error) => return Ok(Err(error)),
                 }
             }
-            Err(error) => return Ok(Attempt::Broken(part, error)),
+            Err(error) => return Ok(Err(error)),
         };
         let continues = continuation(&response).is_some_and(|(start, identity)| {
             start == part.written() && part.identity().is_some_and(|own| own.is_same(&identity))
@@ -150,9 +139,9 @@ impl Transfer<'_> {
             part.restart()?;
         }
         let response = if response.status() == StatusCode::PARTIAL_CONTENT {
-            match self.ask(&part).await {
+            match self.ask(part).await {
                 Ok(response) => response,
-                Err(error) => return Ok(Attempt::Broken(part, error)),
+                Err(error) => return Ok(Err(error)),
             }
         } else {
             response
@@ -193,50 +182,24 @@ impl Transfer<'_> {
         }
     }
 
-    /// Takes in a body. The part writes and hashes in a thread of its own while bytes come.
+    /// Takes in a body, whole or up to where the connection broke.
     async fn receive(
         &self,
-        mut part: Part,
-        mut response: Response,
-    ) -> Result<Attempt, TransferError> {
+        part: &mut Part,
+        response: Response,
+    ) -> Result<Result<(), HttpError>, TransferError> {
         let size = part.identity().map(|identity| identity.size);
         self.line.begin(size.or(self.size), part.written());
-        let (sender, mut receiver) = mpsc::channel::<Bytes>(CHUNKS_WAITING);
-        let writer = spawn_blocking(move || {
-            let result = part.take_in(&mut receiver);
-            (part, result)
-        });
-        let end = loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) => {
-                    let length = chunk.len() as u64;
-                    // The writer leaves only after an error, which it hands over below.
-                    if sender.send(chunk).await.is_err() {
-                        break Ok(());
-                    }
-                    self.line.advance(length);
-                }
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(unreachable(&host_of(self.url), WHAT, error)),
-            }
-        };
-        drop(sender);
-        let (part, written) = writer.await.map_err(|_| TransferError::Worker)?;
-        written?;
-        match end {
-            Ok(()) => {
-                self.check_size(Some(part.written()))?;
-                Ok(Attempt::Whole(part))
-            }
-            Err(error) => Ok(Attempt::Broken(part, error)),
+        let chunks = response
+            .bytes_stream()
+            .inspect_ok(|chunk| self.line.advance(chunk.len() as u64))
+            .map_err(|error| unreachable(&host_of(self.url), WHAT, error));
+        let end = part.take_in(chunks).await?;
+        if end.is_ok() {
+            self.check_size(Some(part.written()))?;
         }
+        Ok(end)
     }
-}
-
-/// How a connection ended.
-enum Attempt {
-    Whole(Part),
-    Broken(Part, HttpError),
 }
 
 /// What an answer says about the state of the whole file.

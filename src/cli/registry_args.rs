@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use jiff::SignedDuration;
+use tokio::runtime::Builder;
 
 use super::failure::Failure;
 use crate::oci::base::{BaseRegistry, NameError};
@@ -115,7 +116,22 @@ pub(super) fn name_failure(error: NameError) -> Failure {
 /// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that temporary files
 /// go away with it.
 pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
+    run_in(Builder::new_multi_thread(), work)
+}
+
+/// The same in one thread: for work that hands what is heavy to threads of its own, and would only
+/// lose time on the way between others.
+pub(super) fn run_in_one_thread<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    run_in(Builder::new_current_thread(), work)
+}
+
+fn run_in<T>(
+    mut runtime: Builder,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let runtime = runtime
         .enable_all()
         .build()
         .context("cannot start the program's threads")?;

@@ -52,7 +52,7 @@ impl Fetch {
         let http = self.http.connect()?;
         let catalog = self.catalog.open(&http)?;
         let progress = progress::display(session);
-        let (picked, fetched) = registry_args::run(async {
+        let (picked, fetched) = registry_args::run_in_one_thread(async {
             let picked = self.pick.pick(&catalog, kb, known).await?;
             let expected = Expected {
                 kb,
