@@ -17,8 +17,12 @@ pub(super) struct Advice {
     pub(super) commands: Vec<String>,
 }
 
-/// What to do about a verdict on versions.
-pub(super) fn for_verdict(verdict: &Verdict, image: &Image) -> Advice {
+/// What to do about a verdict on versions; `version` is that of what the host would take of the image.
+pub(super) fn for_verdict(
+    verdict: &Verdict,
+    image: &Image,
+    version: Option<WindowsVersion>,
+) -> Advice {
     let Some(fix) = verdict.fix else {
         return Advice::default();
     };
@@ -27,7 +31,7 @@ pub(super) fn for_verdict(verdict: &Verdict, image: &Image) -> Advice {
         Fix::RebuildImage { host, .. } => vec![rebuild_command(image, &with_host(image, host))],
         Fix::UseHyperV => Vec::new(),
         Fix::FindVersion => match &image.reference {
-            Some(reference) if image.version().is_none() => {
+            Some(reference) if version.is_none_or(|own| own.revision.is_none()) => {
                 vec![format!("wincimg inspect {}", quoted(reference))]
             }
             _ => Vec::new(),

@@ -1,6 +1,6 @@
 //! What is found for one image on one kind of host.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use super::image::{Content, Image, Variant};
@@ -23,7 +23,7 @@ pub struct HostKind {
 }
 
 /// What was found.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Finding {
     /// The answer.
     pub outcome: Outcome,
@@ -74,12 +74,13 @@ pub fn severity(outcome: Outcome) -> u8 {
     }
 }
 
-/// Judges every question once.
+/// Judges every question once; what is found twice is one finding, so that reports say it once.
 pub(super) struct Judge<'a> {
     images: &'a [Image],
     kinds: Vec<HostKind>,
     kind_of: Vec<usize>,
     known: HashMap<(usize, usize, Isolation), Shared>,
+    found: HashSet<Shared>,
 }
 
 impl<'a> Judge<'a> {
@@ -100,6 +101,7 @@ impl<'a> Judge<'a> {
             kinds,
             kind_of,
             known: HashMap::new(),
+            found: HashSet::new(),
         }
     }
 
@@ -116,20 +118,34 @@ impl<'a> Judge<'a> {
     }
 
     pub(super) fn finding(&mut self, kind: usize, image: usize, isolation: Isolation) -> Shared {
-        let (kinds, images) = (&self.kinds, self.images);
+        let (kinds, images, found) = (&self.kinds, self.images, &mut self.found);
         let known = self.known.entry((kind, image, isolation));
-        Rc::clone(known.or_insert_with(|| Rc::new(find(&kinds[kind], &images[image], isolation))))
+        let finding = known.or_insert_with(|| {
+            let finding = Rc::new(find(&kinds[kind], &images[image], isolation));
+            match found.get(&finding) {
+                Some(same) => Rc::clone(same),
+                None => {
+                    found.insert(Rc::clone(&finding));
+                    finding
+                }
+            }
+        });
+        Rc::clone(finding)
     }
 }
 
 /// Judges one image on one kind of host.
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
     if isolation == Isolation::HostProcess && host.runtime == Runtime::Docker {
-        return concern(
-            Concern::HostProcessUnsupported,
-            "host process containers need containerd, and the node runs Docker".to_owned(),
-            isolation,
-        );
+        let reason = "host process containers need containerd, and the node runs Docker";
+        return Finding {
+            fix: Some("move the node to containerd, or keep these pods off it".to_owned()),
+            ..concern(
+                Concern::HostProcessUnsupported,
+                reason.to_owned(),
+                isolation,
+            )
+        };
     }
     match &image.content {
         Content::Stated(version) => by_version(host, image, Some(*version), None, isolation),
@@ -189,7 +205,7 @@ fn by_version(
     isolation: Isolation,
 ) -> Finding {
     let verdict = judge_versions(host.build, version, isolation);
-    let advice = advice::for_verdict(&verdict, image);
+    let advice = advice::for_verdict(&verdict, image, version);
     Finding {
         outcome: verdict.outcome,
         rule: verdict.rule.name(),

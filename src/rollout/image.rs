@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::cluster::nodes::Node;
 use crate::cluster::scheduling::System;
 use crate::cluster::workloads::{Workload, WorkloadId};
 use crate::oci::document::Digest;
@@ -100,7 +101,7 @@ impl Image {
         }
     }
 
-    fn is_for(&self, system: &str) -> bool {
+    pub(super) fn is_for(&self, system: &str) -> bool {
         match &self.content {
             Content::Stated(_) => system == "windows",
             _ => self.variants().iter().any(|variant| variant.os == system),
@@ -129,11 +130,13 @@ impl Variant {
 }
 
 /// The workloads that are for Windows, and those of which nobody can tell: they do not say it, and
-/// their images could not be read.
+/// their images could not be read. Where one of these could land on a host all the same, it has to be
+/// asked whether it would start there, so it counts as one for Windows.
 pub(super) fn for_windows(
     workloads: Vec<Workload>,
     images: &[Image],
     places: &BTreeMap<&str, usize>,
+    hosts: &[Node],
 ) -> (Vec<Workload>, Vec<WorkloadId>) {
     let mut taken = Vec::with_capacity(workloads.len());
     let mut undecided = Vec::new();
@@ -146,16 +149,25 @@ pub(super) fn for_windows(
             .map(|&place| &images[place])
             .collect();
         let is_unreadable = |image: &&Image| matches!(image.content, Content::Unreadable { .. });
+        let may_be_windows = |image: &&Image| image.is_for("windows") || is_unreadable(image);
         // An image for both goes where its own nodes are, so it does not decide alone.
-        let is_for_windows = own
-            .iter()
-            .any(|image| image.is_for("windows") && !image.is_for("linux"));
-        let may_be = own.iter().any(|image| image.is_for("windows"));
+        let only = |system: &str, other: &str| {
+            own.iter()
+                .any(|image| image.is_for(system) && !image.is_for(other))
+        };
+        let could_land = || {
+            let scheduling = &workload.template.scheduling;
+            hosts.iter().any(|host| scheduling.admits(host))
+        };
         match workload.template.system() {
             System::Windows => taken.push(workload),
-            System::Unsaid if is_for_windows => taken.push(workload),
-            System::Unsaid if own.iter().any(is_unreadable) => undecided.push(workload.id),
-            System::Unsaid if may_be => taken.push(workload),
+            System::Unsaid if only("windows", "linux") => taken.push(workload),
+            // All containers of a pod run on one node, so one of them speaks for all.
+            System::Unsaid if only("linux", "windows") => {}
+            System::Unsaid if own.iter().any(is_unreadable) && !could_land() => {
+                undecided.push(workload.id);
+            }
+            System::Unsaid if own.iter().any(may_be_windows) => taken.push(workload),
             System::Unsaid | System::Other => {}
         }
     }

@@ -72,7 +72,7 @@ pub struct Rollout {
     pub summary: Summary,
     /// How many workloads are for other systems.
     pub other_workloads: usize,
-    /// Workloads that do not say their system, and whose images could not be read.
+    /// Workloads that do not say their system, whose images could not be read, and that no host takes.
     pub undecided: Vec<WorkloadId>,
     /// What to do so that everything starts, where that was asked for.
     pub plan: Option<Plan>,
@@ -127,7 +127,7 @@ impl Rollout {
             .rev()
             .filter_map(|(place, image)| Some((image.reference.as_deref()?, place)))
             .collect();
-        let (workloads, undecided) = image::for_windows(workloads, &images, &places);
+        let (workloads, undecided) = image::for_windows(workloads, &images, &places, &hosts);
         let mut judge = Judge::new(&hosts, &images);
         let mut selections = Selections::new(&hosts, &judge);
         let mut placements = Vec::with_capacity(workloads.len() + 1);

@@ -99,6 +99,14 @@ fn about_scheduling(
         let (reason, fix) = why_nowhere(context.hosts, scheduling);
         found.push(warn(Concern::NoHostSelected, reason, fix));
     }
+    let is_for_windows = workload.template.system() == System::Windows
+        || placement
+            .images
+            .iter()
+            .any(|placed| context.images[placed.image].is_for("windows"));
+    if !is_for_windows {
+        return found;
+    }
     let elsewhere = context
         .others
         .iter()
