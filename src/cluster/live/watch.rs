@@ -16,11 +16,12 @@ use crate::cluster::nodes::{NodeList, NodeObject};
 /// decision.
 const WATCH_SECONDS: u32 = 290;
 
-/// How long to wait before a watch that failed is begun again.
+/// How long to wait before a watch is begun again, so that a server which ends every one at once is
+/// not overrun.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How often in a row a watch may fail.
-const FAILURES: usize = 5;
+/// How often in a row a watch may fail: an API server that is updated is away for a while.
+const FAILURES: usize = 30;
 
 type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent<NodeObject>, kube::Error>> + Send>>;
 
@@ -36,6 +37,7 @@ pub struct NodeWatch {
     cluster: Cluster,
     nodes: NodeSnapshot,
     events: Option<Events>,
+    has_begun: bool,
     waiting: VecDeque<NodeChange>,
 }
 
@@ -74,6 +76,7 @@ impl NodeWatch {
             cluster,
             nodes,
             events: None,
+            has_begun: false,
             waiting: VecDeque::new(),
         }
     }
@@ -97,7 +100,6 @@ impl NodeWatch {
                     if failures > FAILURES {
                         return Err(error);
                     }
-                    tokio::time::sleep(PAUSE).await;
                 }
             }
         }
@@ -107,11 +109,16 @@ impl NodeWatch {
     async fn step(&mut self) -> Result<(), LiveError> {
         let events = match &mut self.events {
             Some(events) => events,
-            none => match open(&self.cluster, &self.nodes.version).await {
-                Ok(events) => none.insert(events),
-                Err(error) if error.is_gone() => return self.list_again().await,
-                Err(error) => return Err(error),
-            },
+            none => {
+                if std::mem::replace(&mut self.has_begun, true) {
+                    tokio::time::sleep(PAUSE).await;
+                }
+                match open(&self.cluster, &self.nodes.version).await {
+                    Ok(events) => none.insert(events),
+                    Err(error) if error.is_gone() => return self.list_again().await,
+                    Err(error) => return Err(error),
+                }
+            }
         };
         match events.next().await {
             // The server ends every watch after a while.
