@@ -238,6 +238,12 @@ fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
         .stderr(contains(
             "\"1776.3\" is no Windows build: expected 17763.973",
         ));
+    wincimg()
+        .args(["--host-build", "20348.1", "--on", "yesterday"])
+        .args(image)
+        .assert()
+        .code(2)
+        .stderr(contains("\"yesterday\" is no day: expected YYYY-MM-DD"));
     wincimg().assert().code(2).stderr(contains("hint: "));
     wincimg()
         .args(["--nodes", "/nowhere/nodes.json"])

@@ -16,11 +16,14 @@ use jiff::civil::Date;
 use super::Answer;
 use super::failure::Failure;
 use super::hosts::HostArgs;
+use super::input::is_stdin;
 use super::output::{terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
+use crate::cluster::live::NodeSnapshot;
 use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
+use crate::oci::store::Location;
 use crate::report::{write_html, write_json, write_junit, write_markdown, write_sarif, write_text};
 use crate::rollout::{Details, Image, Plan, Request, Rollout, Simulation, apply_hotfix};
 use crate::windows::compat::Isolation;
@@ -73,7 +76,7 @@ pub(super) struct CheckCompat {
     #[arg(long)]
     strict: bool,
     /// The day on which support is looked at [default: today]
-    #[arg(long, value_name = "YYYY-MM-DD")]
+    #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     on: Option<Date>,
     /// The form of the report
     #[arg(long, value_enum, default_value = "text")]
@@ -117,41 +120,14 @@ impl From<IsolationArg> for Isolation {
 
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let names_images = !(self.image_builds.is_empty()
-            && self.references.is_empty()
-            && self.workloads.is_empty());
-        if !names_images && !self.kube.kube {
-            return Err(Failure::usage(anyhow!("no image to check")).hint(
-                "name one, or its version with --image-build 17763.1158, or --workloads FILE",
-            ));
-        }
+        self.look_for_mistakes(session)?;
         let mut workloads = workloads::read(&self.workloads)?;
         let mut nodes = if self.kube.kube && !self.hosts.are_given() {
             NodeList::default()
         } else {
             self.hosts.nodes(session)?
         };
-        let mut snapshot = None;
-        if self.kube.kube {
-            let (of_cluster, more) = registry_args::run(async {
-                let cluster = self.kube.connect().await?;
-                let nodes = KubeArgs::nodes(&cluster).await?;
-                let workloads = if names_images {
-                    Vec::new()
-                } else {
-                    self.kube.workloads(&cluster).await?
-                };
-                Ok((nodes, workloads))
-            })?;
-            let list = of_cluster.list();
-            nodes.windows.extend(list.windows);
-            nodes.others.extend(list.others);
-            if nodes.windows.is_empty() {
-                return Err(Failure::usage(anyhow!("the cluster has no Windows node")));
-            }
-            workloads.extend(more);
-            snapshot = Some(of_cluster);
-        }
+        let snapshot = self.ask_cluster(&mut nodes, &mut workloads)?;
         self.simulate(&mut nodes.windows, session)?;
         let (images, plain) = self.images(&workloads, session)?;
         let mut request = Request {
@@ -181,6 +157,67 @@ impl CheckCompat {
         } else {
             Answer::No
         })
+    }
+
+    /// Whether images are named, by themselves or by workloads in files.
+    fn names_images(&self) -> bool {
+        !(self.image_builds.is_empty() && self.references.is_empty() && self.workloads.is_empty())
+    }
+
+    /// Finds what cannot be meant before anything is read or asked.
+    fn look_for_mistakes(&self, session: &Session) -> Result<(), Failure> {
+        if !self.names_images() && !self.kube.kube {
+            return Err(Failure::usage(anyhow!("no image to check")).hint(
+                "name one, or its version with --image-build 17763.1158, or --workloads FILE",
+            ));
+        }
+        let from_stdin = self.workloads.iter().filter(|file| is_stdin(file)).count();
+        if from_stdin + usize::from(self.hosts.read_stdin()) > 1 {
+            return Err(Failure::usage(anyhow!("stdin can be read only once"))
+                .hint("write all but one of the inputs to files"));
+        }
+        for reference in &self.references {
+            reference
+                .parse::<Location>()
+                .map_err(|error| Failure::usage(error).hint("name images as docker pull does"))?;
+        }
+        if self.names_images() && self.kube.chooses_workloads() {
+            session.warn(
+                "--namespace and --selector have no effect: images are named, so the cluster's \
+                 workloads are not looked at",
+            );
+        }
+        Ok(())
+    }
+
+    /// Adds the nodes of the cluster, and where no image is named its workloads too.
+    fn ask_cluster(
+        &self,
+        nodes: &mut NodeList,
+        workloads: &mut Vec<Workload>,
+    ) -> Result<Option<NodeSnapshot>, Failure> {
+        if !self.kube.kube {
+            return Ok(None);
+        }
+        let (snapshot, of_cluster) = registry_args::run(async {
+            let cluster = self.kube.connect().await?;
+            let snapshot = KubeArgs::nodes(&cluster).await?;
+            let workloads = if self.names_images() {
+                Vec::new()
+            } else {
+                self.kube.workloads(&cluster).await?
+            };
+            Ok((snapshot, workloads))
+        })?;
+        let list = snapshot.list();
+        nodes.windows.extend(list.windows);
+        nodes.others.extend(list.others);
+        if nodes.windows.is_empty() {
+            return Err(Failure::usage(anyhow!("the cluster has no Windows node"))
+                .hint("--context names another cluster"));
+        }
+        workloads.extend(of_cluster);
+        Ok(Some(snapshot))
     }
 
     fn simulate(&self, hosts: &mut [Node], session: &Session) -> Result<(), Failure> {
@@ -242,8 +279,8 @@ impl CheckCompat {
         }
         if !rollout.undecided.is_empty() {
             session.warn(format_args!(
-                "left out, because they do not say their system and their images could not be \
-                 read: {}",
+                "left out, because they do not say their system, their images could not be read, \
+                 and no Windows node takes them: {}",
                 workloads::names(&rollout.undecided)
             ));
         }
@@ -288,11 +325,28 @@ impl CheckCompat {
 
 /// Reads `FORMAT:FILE`.
 fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
-    let (format, file) = text
-        .split_once(':')
+    text.split_once(':')
         .filter(|(_, file)| !file.is_empty())
+        .and_then(|(format, file)| Some((Format::from_str(format, false).ok()?, file.into())))
         .ok_or_else(|| {
-            format!("{text:?} is no report: expected FORMAT:FILE such as html:r.html")
-        })?;
-    Ok((Format::from_str(format, false)?, file.into()))
+            let formats = Format::value_variants().iter();
+            let names: Vec<String> = formats
+                .filter_map(ValueEnum::to_possible_value)
+                .map(|value| value.get_name().to_owned())
+                .collect();
+            format!(
+                "{text:?} is no report: expected FORMAT:FILE such as html:report.html, where \
+                 FORMAT is one of {}",
+                names.join(", ")
+            )
+        })
 }
+
+/// Reads `2024-06-01`.
+fn day(text: &str) -> Result<Date, String> {
+    text.parse()
+        .map_err(|_| format!("{text:?} is no day: expected YYYY-MM-DD such as 2024-06-01"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -45,6 +45,11 @@ impl HostArgs {
         !self.builds.is_empty() || self.nodes.is_some()
     }
 
+    /// Whether they come from stdin.
+    pub(super) fn read_stdin(&self) -> bool {
+        self.nodes.as_deref().is_some_and(input::is_stdin)
+    }
+
     /// Every host that was named, in order; none at all is a mistake.
     pub(super) fn all(&self, session: &Session) -> Result<Vec<NamedHost>, Failure> {
         let hosts = self.nodes(session)?.windows.into_iter();

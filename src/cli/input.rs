@@ -30,6 +30,12 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
     })
 }
 
+/// All of its text.
+pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
+    io::read_to_string(open(path)?)
+        .map_err(|error| Failure::from(error).context(format!("cannot read {}", name(path))))
+}
+
 /// What messages call it.
 pub(super) fn name(path: &Path) -> String {
     if is_stdin(path) {
@@ -39,7 +45,8 @@ pub(super) fn name(path: &Path) -> String {
     }
 }
 
-fn is_stdin(path: &Path) -> bool {
+/// Whether it means stdin.
+pub(super) fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

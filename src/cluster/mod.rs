@@ -4,6 +4,7 @@ pub mod live;
 pub mod nodes;
 pub mod pod;
 pub mod scheduling;
+mod text;
 pub mod workloads;
 
 use serde::{Deserialize, Deserializer};

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::null_is_default;
 use super::scheduling::Taint;
+use super::text::without_place;
 use crate::windows::compat::{Edition, HostBuild, Runtime};
 use crate::windows::version::WindowsVersion;
 
@@ -229,15 +230,10 @@ fn from_json(error: serde_json::Error) -> NodesError {
     if error.is_io() {
         return NodesError::Unreadable(error.into());
     }
-    let text = error.to_string();
-    let problem = match text.rsplit_once(" at line ") {
-        Some((problem, _)) => problem.to_owned(),
-        None => text,
-    };
     NodesError::Malformed {
         line: error.line(),
         column: error.column(),
-        problem,
+        problem: without_place(&error.to_string()).to_owned(),
     }
 }
 

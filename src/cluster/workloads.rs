@@ -2,6 +2,7 @@
 //! lists, everything that makes pods, and runtime classes; any other kind of object is passed over.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -9,6 +10,7 @@ use serde_json::Value;
 use super::null_is_default;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::scheduling::Toleration;
+use super::text::without_place;
 
 /// Something that makes pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +34,13 @@ pub struct WorkloadId {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl fmt::Display for WorkloadId {
+    /// `Deployment shop/web`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}/{}", self.kind, self.namespace, self.name)
+    }
 }
 
 /// A place in a file.
@@ -311,7 +320,6 @@ impl From<RuntimeClassObject> for RuntimeClass {
 
 /// The documents of a text, each with the line where it begins.
 fn documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim_start().starts_with(['{', '[']) {
         return json_documents(text);
     }
@@ -336,7 +344,7 @@ fn documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
             WorkloadsError::Malformed {
                 line: place(serde_saphyr::Location::line),
                 column: place(serde_saphyr::Location::column),
-                problem: one_line(&error.to_string()),
+                problem: without_place(first_line(&error.to_string())).to_owned(),
             }
         })?;
     Ok(documents
@@ -360,22 +368,18 @@ fn json_documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
             None => return Ok(documents),
             Some(Ok(document)) => documents.push((line, document)),
             Some(Err(error)) => {
-                let said = error.to_string();
-                let problem = said
-                    .rsplit_once(" at line ")
-                    .map_or(said.as_str(), |(problem, _)| problem);
                 return Err(WorkloadsError::Malformed {
                     line: error.line(),
                     column: error.column(),
-                    problem: problem.to_owned(),
+                    problem: without_place(&error.to_string()).to_owned(),
                 });
             }
         }
     }
 }
 
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim().to_owned()
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim()
 }
 
 #[cfg(test)]

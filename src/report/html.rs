@@ -13,7 +13,6 @@ use sha2::{Digest as _, Sha256};
 
 use super::plan::{outcome, steps};
 use super::problems::problems;
-use super::workload_label;
 use crate::rollout::{Finding, HostKind, Image, Placement, Rollout, Selection, severity};
 use crate::windows::release;
 
@@ -155,7 +154,7 @@ impl<'a> Data<'a> {
             workloads: rollout
                 .workloads
                 .iter()
-                .map(|workload| workload_label(&workload.id))
+                .map(|workload| workload.id.to_string())
                 .collect(),
             findings: findings.parts,
             selections: selections.parts,

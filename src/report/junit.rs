@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
+use super::in_words;
 use super::matrix::HOSTS_BY_NAME;
-use super::{in_words, workload_label};
 use crate::rollout::{Finding, Placement, Rollout, host_label};
 use crate::windows::compat::Outcome;
 
@@ -16,7 +16,7 @@ pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::
         match placement.workload {
             None => add_hosts(&mut junit, rollout, placement, strict),
             Some(workload) => {
-                let mut suite = TestSuite::new(workload_label(&rollout.workloads[workload].id));
+                let mut suite = TestSuite::new(rollout.workloads[workload].id.to_string());
                 for (place, hosts) in places(rollout, placement) {
                     add_cases(&mut suite, rollout, placement, place, &hosts, strict);
                 }

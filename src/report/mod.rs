@@ -17,13 +17,6 @@ pub use markdown::write_markdown;
 pub use sarif::write_sarif;
 pub use text::write_text;
 
-use crate::cluster::workloads::WorkloadId;
-
-/// `Deployment shop/web`.
-fn workload_label(id: &WorkloadId) -> String {
-    format!("{} {}/{}", id.kind, id.namespace, id.name)
-}
-
 /// The first few of many names, and how many more there are.
 fn in_words(names: impl ExactSizeIterator<Item = String>) -> String {
     const NAMED: usize = 5;

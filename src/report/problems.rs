@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::{in_words, workload_label};
+use super::in_words;
 use crate::rollout::{Finding, Rollout, host_label, severity};
 use crate::windows::compat::Outcome;
 
@@ -138,7 +138,7 @@ impl Problem<'_> {
         in_words(
             self.workloads
                 .iter()
-                .map(|&workload| workload_label(&self.rollout.workloads[workload].id)),
+                .map(|&workload| self.rollout.workloads[workload].id.to_string()),
         )
     }
 }

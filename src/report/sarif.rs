@@ -7,7 +7,6 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::problems::{Problem, problems};
-use super::workload_label;
 use crate::rollout::Rollout;
 use crate::windows::compat::Outcome;
 
@@ -77,7 +76,7 @@ fn results_of(rollout: &Rollout, problem: &Problem<'_>, strict: bool) -> Vec<Val
         .iter()
         .map(|&index| {
             let workload = &rollout.workloads[index];
-            let who = workload_label(&workload.id);
+            let who = workload.id.to_string();
             let mut location =
                 json!({"logicalLocations": [{"fullyQualifiedName": who, "kind": "resource"}]});
             if let Some(origin) = &workload.origin {

@@ -104,7 +104,7 @@ fn workloads_that_cannot_be_read_are_said_with_their_place() {
         .args(["--nodes", &nodes, "--workloads", "/nowhere.yaml"])
         .assert()
         .code(3)
-        .stderr(contains("cannot read /nowhere.yaml"));
+        .stderr(contains("cannot open /nowhere.yaml"));
 }
 
 #[test]
@@ -121,6 +121,141 @@ fn a_pod_that_nobody_can_place_is_left_out_with_a_word() {
         .assert()
         .code(0)
         .stderr(contains("they do not say their system").and(contains("Pod default/p")));
+}
+
+#[test]
+fn a_pod_that_could_land_is_not_green_because_nobody_knows_its_system() {
+    // EKS does not taint its Windows nodes.
+    let mut command = wincimg();
+    command
+        .args([
+            "--nodes",
+            &format!("{CLUSTERS}/eks.json"),
+            "--workloads",
+            "-",
+            "--offline",
+        ])
+        .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n");
+    let (code, report) = json_of(&mut command);
+    assert_eq!(code, 1);
+    let rules: Vec<_> = report["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|check| check["rule"].as_str().unwrap())
+        .collect();
+    assert!(
+        rules.iter().all(|rule| *rule == "unknown-build"),
+        "nobody can say that it needs a selector for Windows: {rules:?}"
+    );
+}
+
+#[test]
+fn what_has_one_cause_on_all_nodes_is_said_once() {
+    wincimg()
+        .args([
+            "--nodes",
+            &format!("{CLUSTERS}/kubeadm.json"),
+            "--offline",
+            "a/b:1",
+        ])
+        .assert()
+        .code(1)
+        .stdout(contains("no registry is asked with --offline").count(1));
+}
+
+#[test]
+fn files_without_a_workload_do_not_open_the_gate() {
+    let nodes = format!("{CLUSTERS}/aks.json");
+    for input in [
+        "",
+        "kind: Service\n",
+        "# Source: empty\n---\n",
+        "{\"kind\":\"List\",\"items\":[]}",
+    ] {
+        wincimg()
+            .args(["--nodes", &nodes, "--workloads", "-"])
+            .write_stdin(input)
+            .assert()
+            .code(2)
+            .stderr(contains("there is no workload in stdin").and(contains("hint: ")));
+    }
+    wincimg()
+        .args(["--nodes", "-", "--workloads", "-"])
+        .assert()
+        .code(2)
+        .stderr(contains("stdin can be read only once"));
+}
+
+#[test]
+fn files_that_powershell_wrote_are_read_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let utf16 = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
+        fs::write(&file, units.flat_map(u16::to_le_bytes).collect::<Vec<_>>()).unwrap();
+        file
+    };
+    let nodes = utf16(
+        "nodes.json",
+        &fs::read_to_string(format!("{CLUSTERS}/eks.json")).unwrap(),
+    );
+    let pod = "kind: Pod\nspec: {nodeSelector: {kubernetes.io/os: windows}, containers: [{image: 'a:1'}]}\n";
+    let images = r#"{"images": [{"reference": "a:1", "os_version": "10.0.17763.5696"}]}"#;
+    let mut command = wincimg();
+    command
+        .arg("--offline")
+        .arg("--nodes")
+        .arg(nodes)
+        .arg("--workloads")
+        .arg(utf16("pod.yaml", pod))
+        .arg("--images")
+        .arg(utf16("images.json", images));
+    let (_, report) = json_of(&mut command);
+    assert_eq!(report["checks"][0]["image"]["build"], "17763.5696");
+    assert_eq!(report["checks"][0]["verdict"], "compatible");
+}
+
+#[test]
+fn a_comment_on_a_pull_request_never_grows_too_long() {
+    let folder = tempfile::tempdir().unwrap();
+    let name =
+        |index: usize| format!("repo.example/a-team-with-a-long-name/service-{index}:1.{index}");
+    let images: Vec<Value> = (0..300)
+        .map(|index| json!({"reference": name(index), "os_version": "10.0.14393.1"}))
+        .collect();
+    let file = folder.path().join("images.json");
+    fs::write(&file, json!({"images": images}).to_string()).unwrap();
+    let pods: Vec<String> = (0..300)
+        .map(|index| {
+            format!(
+                "kind: Pod\nmetadata: {{name: p{index}}}\nspec: {{nodeSelector: {{kubernetes.io/os: windows}}, \
+                 tolerations: [{{operator: Exists}}], containers: [{{image: '{}'}}]}}\n",
+                name(index)
+            )
+        })
+        .collect();
+    let output = wincimg()
+        .args([
+            "--offline",
+            "--plan",
+            "--format",
+            "markdown",
+            "--workloads",
+            "-",
+        ])
+        .args(["--nodes", &format!("{CLUSTERS}/aks.json"), "--images"])
+        .arg(file)
+        .write_stdin(pods.join("---\n"))
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("### Not everything starts\n\n"), "{text}");
+    assert!((60_000..65_536).contains(&text.len()), "{}", text.len());
+    assert_eq!(text.matches(" more, which `--format html`").count(), 2);
+    assert_eq!(text.matches("<details>").count(), 2);
+    assert_eq!(text.matches("</details>").count(), 2);
+    assert!(text.contains("Then everything starts."));
 }
 
 #[test]

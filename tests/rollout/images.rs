@@ -138,6 +138,57 @@ fn offline_only_what_is_given_is_used() {
 }
 
 #[test]
+fn a_name_that_can_be_no_images_is_a_mistake() {
+    wincimg()
+        .args(["Bad Image!", "--host-build", "20348.1"])
+        .assert()
+        .code(2)
+        .stderr(predicates::str::contains("is no image reference"));
+}
+
+#[test]
+fn a_check_has_every_field_that_the_contract_names() {
+    let registry = shop();
+    let folder = tempfile::tempdir().unwrap();
+    let (_, report) = json_of(check(&registry, "aks", &folder).arg("--plan"));
+    let keys = |value: &Value| -> Vec<String> {
+        let mut keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
+        keys.sort();
+        keys
+    };
+    assert_eq!(keys(&report), ["checks", "compatible", "plan", "summary"]);
+    assert_eq!(
+        keys(&report["summary"]),
+        ["compatible", "incompatible", "unknown", "warning"]
+    );
+    let checks = report["checks"].as_array().unwrap();
+    let counted: u64 = keys(&report["summary"])
+        .iter()
+        .map(|key| report["summary"][key].as_u64().unwrap())
+        .sum();
+    assert_eq!(counted, checks.len() as u64);
+    for check in checks {
+        assert_eq!(
+            keys(check),
+            [
+                "commands",
+                "fix",
+                "host",
+                "image",
+                "isolation",
+                "reason",
+                "rule",
+                "verdict",
+                "workload"
+            ]
+        );
+        assert_eq!(keys(&check["host"]), ["build", "name"]);
+        assert_eq!(keys(&check["image"]), ["build", "reference"]);
+        assert_eq!(keys(&check["workload"]), ["kind", "name", "namespace"]);
+    }
+}
+
+#[test]
 fn a_workload_cannot_name_files_of_this_machine() {
     let folder = tempfile::tempdir().unwrap();
     let pod = format!(

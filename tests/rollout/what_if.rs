@@ -4,6 +4,8 @@ use predicates::prelude::*;
 use predicates::str::contains;
 
 use super::*;
+use wincimg::demo::{DemoRegistry, add_base_images};
+use wincimg::windows::version::WindowsVersion;
 
 /// `check-compat` of one image's version on the nodes of the kubeadm cluster.
 fn kubeadm(image: &str) -> Command {
@@ -84,6 +86,72 @@ fn the_plan_is_in_every_report_that_people_read() {
 }
 
 #[test]
+fn everything_starts_once_the_plan_is_carried_out() {
+    let registry = DemoRegistry::start().unwrap();
+    let host = registry.host();
+    let bases = [
+        WindowsVersion::new(17763, 973),
+        WindowsVersion::new(20348, 2402),
+    ];
+    registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &bases))
+        .unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(folder.path())
+            .args(words)
+            .args(["--insecure-registry", &host])
+            .args(["--registry-config", NO_CREDENTIALS, "--format", "json"]);
+        command
+    };
+    let base_registry = format!("{host}/mcr");
+    let build = |words: &[&str]| {
+        run(&[words, &["--base-registry", &base_registry]].concat())
+            .assert()
+            .code(0);
+    };
+    let team = format!("{host}/team");
+    build(&[
+        "build",
+        "pause",
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &team,
+        "--name",
+        "web",
+        "--tag",
+        "1.4",
+        "--push",
+    ]);
+    let image = format!("{team}/web:1.4");
+    let check = [
+        "check-compat",
+        &image,
+        "--host-build",
+        "17763.973",
+        "--host-build",
+        "20348.2402",
+        "--plan",
+    ];
+    let output = run(&check).assert().code(1).get_output().stdout.clone();
+    let report: Value = serde_json::from_slice(&output).unwrap();
+    let actions = report["plan"]["actions"].as_array().unwrap();
+    assert_eq!(actions.len(), 1, "{report}");
+    // The one thing that nobody but the user knows is how the image was made.
+    let command = actions[0]["commands"][0].as_str().unwrap();
+    let words: Vec<&str> = command
+        .split(' ')
+        .skip(1)
+        .map(|word| if word == "RECIPE" { "pause" } else { word })
+        .collect();
+    build(&words);
+    run(&check).assert().code(0);
+}
+
+#[test]
 fn one_run_writes_as_many_forms_as_wanted() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).display().to_string();
@@ -100,6 +168,7 @@ fn one_run_writes_as_many_forms_as_wanted() {
         kubeadm("17763.1158")
             .args(["--report", wrong])
             .assert()
-            .code(2);
+            .code(2)
+            .stderr(contains("expected FORMAT:FILE").and(contains("one of text, json")));
     }
 }

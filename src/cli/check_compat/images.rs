@@ -7,6 +7,7 @@ use anyhow::anyhow;
 use serde::Deserialize;
 
 use crate::cli::failure::Failure;
+use crate::cli::input::read_text;
 use crate::cli::progress;
 use crate::cli::registry_args::{self, RegistryArgs};
 use crate::cli::session::Session;
@@ -82,12 +83,10 @@ impl Given {
     pub(super) fn read(files: &[PathBuf]) -> Result<Self, Failure> {
         let mut given = Self::default();
         for path in files {
-            let name = path.display();
-            let text = std::fs::read_to_string(path)
-                .map_err(|error| Failure::from(error).context(format!("cannot read {name}")))?;
-            let file: File = serde_json::from_str(&text).map_err(|error| {
-                Failure::usage(anyhow!("{name}: {error}"))
-                    .hint("--images takes the output of: wincimg build … --format json")
+            let file: File = serde_json::from_str(&read_text(path)?).map_err(|error| {
+                Failure::usage(anyhow!("{}: {error}", path.display())).hint(
+                    "--images takes the output of wincimg build or wincimg inspect with --format json",
+                )
             })?;
             given.add(file);
         }

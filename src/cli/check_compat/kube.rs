@@ -23,11 +23,16 @@ pub(super) struct KubeArgs {
     #[arg(long, value_name = "LABELS", requires = "kube")]
     selector: Option<String>,
     /// Go on, and print every change of a verdict as nodes change
-    #[arg(long, requires = "kube")]
+    #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]
     pub(super) watch: bool,
 }
 
 impl KubeArgs {
+    /// Whether only some of the cluster's workloads are wanted.
+    pub(super) fn chooses_workloads(&self) -> bool {
+        self.namespace.is_some() || self.selector.is_some()
+    }
+
     pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
         Cluster::connect(self.context.as_deref())
             .await

@@ -116,10 +116,7 @@ fn answers(node: Option<&NodeList>, request: &Request) -> BTreeMap<Question, Ans
     placed
         .map(|check: Check<'_>| {
             let image = check.image.map(Image::label).unwrap_or_default();
-            let workload = check.workload.map(|workload| {
-                let id = &workload.id;
-                format!("{} {}/{}", id.kind, id.namespace, id.name)
-            });
+            let workload = check.workload.map(|workload| workload.id.to_string());
             let finding = check.finding;
             let answer = (finding.outcome.name(), finding.rule, finding.reason.clone());
             ((image, workload), answer)

@@ -1,39 +1,32 @@
 //! The workloads that a check is about, from files.
 
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 
 use crate::cli::failure::Failure;
+use crate::cli::input::{self, read_text};
 use crate::cluster::workloads::{Workload, WorkloadId, WorkloadList};
 
-/// Reads the workloads of all files; `-` is stdin.
+const HINT: &str =
+    "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
+
+/// Reads the workloads of all files; `-` is stdin. Files without any are a mistake: a gate that is
+/// given nothing must not open.
 pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Workload>, Failure> {
     let mut list = WorkloadList::default();
     for file in files {
-        let (text, name) = text_of(file)?;
-        list.read(&text, &name).map_err(|error| {
-            Failure::usage(anyhow!("{name}: {error}"))
-                .hint("--workloads takes Kubernetes YAML, or the output of: kubectl get … -o json")
-        })?;
+        let name = input::name(file);
+        list.read(&read_text(file)?, &name)
+            .map_err(|error| Failure::usage(anyhow!("{name}: {error}")).hint(HINT))?;
+    }
+    if list.workloads.is_empty() && !files.is_empty() {
+        let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
+        return Err(
+            Failure::usage(anyhow!("there is no workload in {}", names.join(", "))).hint(HINT),
+        );
     }
     Ok(list.into_workloads())
-}
-
-fn text_of(file: &Path) -> Result<(String, String), Failure> {
-    if file.as_os_str() == "-" {
-        let mut text = String::new();
-        std::io::stdin()
-            .lock()
-            .read_to_string(&mut text)
-            .map_err(|error| Failure::from(error).context("cannot read stdin"))?;
-        return Ok((text, "stdin".to_owned()));
-    }
-    let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::from(error).context(format!("cannot read {name}")))?;
-    Ok((text, name))
 }
 
 /// The first few workloads by name.
@@ -42,7 +35,7 @@ pub(super) fn names(workloads: &[WorkloadId]) -> String {
     let mut names: Vec<String> = workloads
         .iter()
         .take(NAMED)
-        .map(|id| format!("{} {}/{}", id.kind, id.namespace, id.name))
+        .map(ToString::to_string)
         .collect();
     if workloads.len() > NAMED {
         names.push("…".to_owned());

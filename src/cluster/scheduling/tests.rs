@@ -108,6 +108,25 @@ fn one_term_is_enough_and_an_empty_one_is_none() {
 }
 
 #[test]
+fn all_requirements_of_a_term_hold_at_once_and_with_the_selector() {
+    let pool = r#"{"key":"agentpool","operator":"In","values":["win22"]}"#;
+    let many = r#"{"key":"cores","operator":"Gt","values":["16"]}"#;
+    let some = r#"{"key":"cores","operator":"Gt","values":["4"]}"#;
+    let not_this = r#"{"key":"metadata.name","operator":"NotIn","values":["akswin22000000"]}"#;
+    let term = |labels: &str, fields: &str| {
+        format!(r#"[{{"matchExpressions":[{labels}],"matchFields":[{fields}]}}]"#)
+    };
+    assert!(with_affinity(&term(&format!("{pool},{some}"), "")).admits(&node()));
+    assert!(!with_affinity(&term(&format!("{pool},{many}"), "")).admits(&node()));
+    assert!(!with_affinity(&term(pool, not_this)).admits(&node()));
+    let both = Scheduling {
+        affinity: with_affinity(&term(pool, "")).affinity,
+        ..with_selector("agentpool", "win19")
+    };
+    assert!(!both.admits(&node()));
+}
+
+#[test]
 fn a_taint_keeps_off_what_does_not_tolerate_it() {
     let windows = tainted(r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#);
     for (tolerations, expected) in [
@@ -125,6 +144,14 @@ fn a_taint_keeps_off_what_does_not_tolerate_it() {
             false,
         ),
         (r#"[{"key":"system","operator":"Exists"}]"#, false),
+        (
+            r#"[{"operator":"Exists","effect":"NoExecute","tolerationSeconds":300}]"#,
+            false,
+        ),
+        (
+            r#"[{"operator":"Exists","effect":"NoSchedule","tolerationSeconds":null}]"#,
+            true,
+        ),
     ] {
         assert_eq!(
             with_tolerations(tolerations).admits(&windows),
@@ -132,6 +159,26 @@ fn a_taint_keeps_off_what_does_not_tolerate_it() {
             "{tolerations}"
         );
     }
+}
+
+#[test]
+fn a_pod_that_is_driven_off_after_a_while_lands_all_the_same() {
+    let node = tainted(r#"{"key":"patching","value":"now","effect":"NoExecute"}"#);
+    let patient =
+        r#"[{"key":"patching","operator":"Exists","effect":"NoExecute","tolerationSeconds":60}]"#;
+    assert!(!Scheduling::default().admits(&node));
+    assert!(with_tolerations(patient).admits(&node));
+}
+
+#[test]
+fn every_taint_has_to_be_tolerated() {
+    let mut node = tainted(r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#);
+    node.taints
+        .push(serde_json::from_str(r#"{"key":"gpu","effect":"NoExecute"}"#).unwrap());
+    let os = r#"{"key":"os","operator":"Exists"}"#;
+    let gpu = r#"{"key":"gpu","operator":"Exists"}"#;
+    assert!(!with_tolerations(&format!("[{os}]")).admits(&node));
+    assert!(with_tolerations(&format!("[{os},{gpu}]")).admits(&node));
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn documents_lists_and_kinds_are_read_in_order() {
                 .map(|container| container.image.as_str())
                 .collect();
             (
-                format!("{} {}/{}", id.kind, id.namespace, id.name),
+                id.to_string(),
                 images.join(" "),
                 workload.origin.as_ref().unwrap().line,
             )
@@ -72,6 +72,46 @@ fn documents_lists_and_kinds_are_read_in_order() {
     assert_eq!(seen, expected);
     assert_eq!(workloads[0].template.grace_seconds, Some(120));
     assert_eq!(workloads[0].template.system(), System::Windows);
+}
+
+#[test]
+fn what_helm_template_prints_is_read_with_its_empty_documents_and_anchors() {
+    let workloads = read(
+        "---\n# Source: shop/templates/empty.yaml\n---\n# Source: shop/templates/web.yaml\n\n\
+         apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: \"web\"\n  labels: &labels\n    app: web\n\
+         spec:\n  selector: {matchLabels: *labels}\n  template:\n    metadata: {labels: *labels}\n    \
+         spec:\n      nodeSelector: {kubernetes.io/os: windows}\n      containers:\n      \
+         - &app {name: a, image: \"app:1\"}\n      - {<<: *app, name: b}\n---\n# the end\n",
+    );
+    let names: Vec<_> = workloads[0]
+        .template
+        .containers
+        .iter()
+        .map(|container| (container.name.as_str(), container.image.as_str()))
+        .collect();
+    assert_eq!(names, [("a", "app:1"), ("b", "app:1")]);
+    assert_eq!(workloads.len(), 1);
+}
+
+#[test]
+fn sidecars_count_and_containers_for_debugging_do_not() {
+    let workloads = read(
+        "kind: Pod\nmetadata: {name: p}\nspec:\n  \
+         initContainers: [{name: proxy, image: proxy:1, restartPolicy: Always}]\n  \
+         containers: [{name: app, image: app:1}]\n  \
+         ephemeralContainers: [{name: debugger, image: debug:1}]\n",
+    );
+    let images: Vec<_> = workloads[0]
+        .template
+        .containers
+        .iter()
+        .map(|container| container.image.as_str())
+        .collect();
+    assert_eq!(
+        images,
+        ["proxy:1", "app:1"],
+        "an ephemeral container is put into a running pod, and never starts with one"
+    );
 }
 
 #[test]

@@ -1,0 +1,120 @@
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+use clap::Parser as _;
+
+use crate::cli::Cli;
+use crate::cluster::nodes::{Node, NodeList};
+use crate::oci::document::Digest;
+use crate::rollout::{Action, Content, Image, Plan, Request, Rollout, Variant};
+use crate::windows::compat::HostBuild;
+
+/// What a shell makes of a command line.
+fn words(command: &str) -> Vec<String> {
+    let script = format!("printf '%s\\0' {command}");
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.split_terminator('\0').map(str::to_owned).collect()
+}
+
+fn variant(version: Option<&str>) -> Variant {
+    Variant {
+        os: "windows".to_owned(),
+        architecture: "amd64".to_owned(),
+        os_version: version.map(|version| format!("10.0.{version}")),
+        version: version.map(|version| version.parse().unwrap()),
+        ..Variant::default()
+    }
+}
+
+fn image(reference: &str, content: Content) -> Image {
+    Image {
+        reference: Some(reference.to_owned()),
+        content,
+    }
+}
+
+/// Hosts and images for which every kind of advice is given.
+fn everything_wrong() -> Request {
+    let hosts = [
+        "14393.3504",
+        "17763.973",
+        "17763",
+        "20348.2402",
+        "26100.2314",
+    ];
+    let digest: Digest = format!("sha256:{}", "0".repeat(64)).parse().unwrap();
+    let images = [
+        image(
+            "repo.example:5000/team/app:1.4",
+            Content::Single(variant(Some("17763.1158"))),
+        ),
+        image("app", Content::Single(variant(Some("17763.1500")))),
+        image(
+            &format!("repo.example/pinned@{digest}"),
+            Content::Single(variant(Some("14393.2000"))),
+        ),
+        image(
+            "repo.example/index:latest",
+            Content::Index(vec![variant(Some("17763.973")), variant(Some("26100.1"))]),
+        ),
+        image("oci:./a folder's name", Content::Single(variant(None))),
+        Image::of_version("17763.1158".parse().unwrap()),
+    ];
+    Request {
+        nodes: NodeList {
+            windows: hosts
+                .iter()
+                .map(|host| Node::of_build(HostBuild::new(host.parse().unwrap())))
+                .collect(),
+            others: Vec::new(),
+        },
+        plain: images.len(),
+        images: images.into(),
+        ..Request::default()
+    }
+}
+
+#[test]
+fn every_command_that_is_advised_is_one_of_this_program() {
+    let request = everything_wrong();
+    let rollout = Rollout::new(request.clone());
+    let plan = Plan::new(&request, &rollout);
+    let advised = rollout.checks().flat_map(|check| &check.finding.commands);
+    let planned = plan.actions.iter().flat_map(Action::commands);
+    let mut kinds = std::collections::BTreeSet::new();
+    for command in advised.chain(planned) {
+        let words = words(command);
+        kinds.insert(words[1..3].join(" "));
+        Cli::try_parse_from(&words).unwrap_or_else(|error| panic!("{command}: {error}"));
+    }
+    let expected = [
+        "build RECIPE",
+        "hotfix fetch",
+        "hotfix script",
+        "inspect oci:./a folder's name",
+    ];
+    assert!(kinds.iter().eq(&expected), "{kinds:?}");
+}
+
+#[test]
+fn the_examples_of_the_help_are_command_lines() {
+    use clap::CommandFactory as _;
+
+    let command = Cli::command();
+    let check_compat = command.find_subcommand("check-compat").unwrap();
+    let help = check_compat.get_after_help().unwrap().to_string();
+    let examples: Vec<&str> = help
+        .lines()
+        .filter_map(|line| {
+            line.rsplit_once("wincimg check-compat ")
+                .map(|(_, rest)| rest)
+        })
+        .collect();
+    assert!(examples.len() >= 5, "{help}");
+    for example in examples {
+        let line = format!("wincimg check-compat {example}");
+        Cli::try_parse_from(words(&line)).unwrap_or_else(|error| panic!("{line}: {error}"));
+    }
+}
