@@ -1,10 +1,17 @@
-//! The report as Markdown for a pull request's comment: the answer first, the details folded.
+//! The report as Markdown for a pull request's comment: the answer first, the details folded, and
+//! never longer than such a comment may be.
 
 use std::io::{self, Write};
 
-use super::plan::{outcome, steps};
-use super::problems::problems;
+use super::plan::{Step, outcome, steps};
+use super::problems::{Problem, problems};
 use crate::rollout::{Finding, Plan, Rollout};
+
+/// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
+const ROOM: usize = 64_000;
+
+/// A plan of more steps than this is folded.
+const STEPS_SHOWN: usize = 5;
 
 /// Writes the report as Markdown.
 pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
@@ -14,8 +21,10 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
         "Not everything starts"
     };
     writeln!(out, "### {answer}\n\n{}.", rollout.summary)?;
+    let mut room = ROOM;
     if let Some(plan) = &rollout.plan {
-        write_plan(rollout, plan, &mut out)?;
+        // The other half is for the reasons.
+        room -= write_plan(rollout, plan, ROOM / 2, &mut out)?;
     }
     let problems = problems(rollout);
     if problems.is_empty() {
@@ -30,39 +39,86 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
         "| Image | Hosts |{workload_heading} Verdict | Rule | Why | Fix |"
     )?;
     writeln!(out, "| --- | --- |{workload_rule} --- | --- | --- | --- |")?;
-    for problem in problems {
-        let finding = problem.finding;
-        let image = match problem.image {
-            Some(_) => cell(&problem.subject()),
-            None => String::new(),
-        };
-        write!(out, "| {image} | {} |", cell(&problem.hosts_in_words()))?;
-        if has_workloads {
-            write!(out, " {} |", cell(&problem.workloads_in_words()))?;
-        }
-        writeln!(
-            out,
-            " {} | `{}` | {} | {} |",
-            finding.outcome.name(),
-            finding.rule,
-            cell(&finding.reason),
-            fix_cell(finding),
-        )?;
-    }
+    let rows = problems.iter().map(|problem| row(problem, has_workloads));
+    write_what_fits(rows, room, &mut out)?;
     writeln!(out, "\n</details>")
 }
 
-fn write_plan(rollout: &Rollout, plan: &Plan, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "\n#### Plan\n")?;
-    for (number, step) in (1..).zip(steps(rollout, plan)) {
-        writeln!(out, "{number}. {}", cell(&step.title))?;
-        writeln!(out, "   ```sh")?;
-        for command in step.commands {
-            writeln!(out, "   {command}")?;
+/// Writes the first texts that there is room for, and how many more there are; says how many bytes
+/// these took.
+fn write_what_fits(
+    texts: impl ExactSizeIterator<Item = String>,
+    room: usize,
+    out: &mut impl Write,
+) -> io::Result<usize> {
+    let total = texts.len();
+    let mut used = 0;
+    for (index, text) in texts.enumerate() {
+        if used + text.len() > room {
+            let left = total - index;
+            writeln!(
+                out,
+                "\n… and {left} more, which `--format html` and `--format json` show."
+            )?;
+            break;
         }
-        writeln!(out, "   ```")?;
+        used += text.len();
+        out.write_all(text.as_bytes())?;
     }
-    writeln!(out, "\n{}", cell(&outcome(plan)))
+    Ok(used)
+}
+
+fn row(problem: &Problem<'_>, has_workloads: bool) -> String {
+    let finding = problem.finding;
+    let image = match problem.image {
+        Some(_) => cell(&problem.subject()),
+        None => String::new(),
+    };
+    let workloads = if has_workloads {
+        format!(" {} |", cell(&problem.workloads_in_words()))
+    } else {
+        String::new()
+    };
+    format!(
+        "| {image} | {} |{workloads} {} | `{}` | {} | {} |\n",
+        cell(&problem.hosts_in_words()),
+        finding.outcome.name(),
+        finding.rule,
+        cell(&finding.reason),
+        fix_cell(finding),
+    )
+}
+
+/// Says how many bytes its steps took.
+fn write_plan(
+    rollout: &Rollout,
+    plan: &Plan,
+    room: usize,
+    out: &mut impl Write,
+) -> io::Result<usize> {
+    let steps = steps(rollout, plan);
+    let is_folded = steps.len() > STEPS_SHOWN;
+    writeln!(out, "\n#### Plan\n")?;
+    if is_folded {
+        let count = steps.len();
+        writeln!(out, "<details><summary>{count} actions</summary>\n")?;
+    }
+    let texts = steps.iter().enumerate().map(step_text);
+    let used = write_what_fits(texts, room, out)?;
+    if is_folded {
+        writeln!(out, "\n</details>")?;
+    }
+    writeln!(out, "\n{}", cell(&outcome(plan)))?;
+    Ok(used)
+}
+
+fn step_text((index, step): (usize, &Step<'_>)) -> String {
+    let mut text = format!("{}. {}\n   ```sh\n", index + 1, cell(&step.title));
+    for command in step.commands {
+        text.extend(["   ", command, "\n"]);
+    }
+    text.push_str("   ```\n");
+    text
 }
 
 fn fix_cell(finding: &Finding) -> String {

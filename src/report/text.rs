@@ -40,7 +40,10 @@ pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::R
         write_plan(rollout, plan, &mut out)?;
     }
     writeln!(out, "\n{}", rollout.summary)?;
-    writeln!(out, "{}", rules_in_words(rollout))
+    match rollout.summary.total() {
+        0 => Ok(()),
+        _ => writeln!(out, "{}", rules_in_words(rollout)),
+    }
 }
 
 fn write_plan(rollout: &Rollout, plan: &Plan, out: &mut impl Write) -> io::Result<()> {
