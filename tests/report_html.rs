@@ -180,6 +180,20 @@ async fn the_page_shows_filters_and_explains() {
         .wait_for("return document.querySelectorAll('tbody tr').length === 2")
         .await;
     browser.click("#filters button[type=reset]").await;
+    browser.type_into("#find-node", "2022").await;
+    browser
+        .wait_for("return document.querySelectorAll('#problems > li').length === 1")
+        .await;
+    let problems = browser.text("#problems").await;
+    assert!(problems.contains("too-old-for-host"), "{problems}");
+    browser.click("#filters button[type=reset]").await;
+    browser.type_into("#find-node", "2019").await;
+    browser
+        .wait_for(
+            "return document.querySelector('#problems').innerText === 'Nothing fits the filter.'",
+        )
+        .await;
+    browser.click("#filters button[type=reset]").await;
     browser
         .wait_for("return document.querySelectorAll('tbody td').length === 12")
         .await;
@@ -193,7 +207,17 @@ async fn the_page_shows_filters_and_explains() {
         2,
         "only what does not start is left"
     );
-    browser.click("#levels button").await;
+    browser.click("#levels button:nth-child(2)").await;
+    assert_eq!(
+        browser.text("#shown").await,
+        "No node and image fit the filter."
+    );
+    assert_eq!(
+        browser.count("#problems > li").await,
+        3,
+        "warnings about workloads have no cell"
+    );
+    browser.click("#levels button:nth-child(2)").await;
     browser.type_into("#find-workload", "cache").await;
     browser
         .wait_for("return document.querySelectorAll('tbody td').length === 2")

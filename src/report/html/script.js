@@ -37,7 +37,7 @@ const sign = (level) => make('span', {
 
 const plural = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
-// ---- what the data says ----
+// What the data says.
 
 const hostCount = data.hosts.length;
 const imageCount = data.images.length;
@@ -85,11 +85,12 @@ const takesPart = (placement, query) => !query
 
 const matches = (text, query) => query.toLowerCase().split(/\s+/).every((word) => text.toLowerCase().includes(word));
 
-// ---- what is shown ----
+// What is shown of it.
 
 const state = { level: null, row: 0, column: 0, chosen: null, problems: PROBLEMS_A_PAGE };
 let cells = new Uint8Array(0);
 let cellsFor = null;
+let lookedFor = [];
 let rows = [];
 let columns = [];
 
@@ -121,11 +122,11 @@ function update() {
   }
   const nodeQuery = byId('find-node').value.trim();
   const imageQuery = byId('find-image').value.trim();
-  const hosts = [];
+  lookedFor = [];
   for (let host = 0; host < hostCount; host++) {
-    if (!nodeQuery || matches(hostText(host), nodeQuery)) hosts.push(host);
+    if (!nodeQuery || matches(hostText(host), nodeQuery)) lookedFor.push(host);
   }
-  rows = rowsOf(hosts);
+  rows = rowsOf(lookedFor);
   columns = [];
   for (let image = 0; image < imageCount; image++) {
     if (imageQuery && !matches(data.images[image], imageQuery)) continue;
@@ -150,7 +151,7 @@ function draw() {
   const shownHosts = rows.reduce((sum, row) => sum + row.length, 0);
   byId('shown').textContent = rows.length && columns.length
     ? `${plural(shownHosts, 'node')} of ${hostCount} and ${plural(columns.length, 'image')} of ${imageCount}`
-    : 'Nothing fits the filter.';
+    : 'No node and image fit the filter.';
 }
 
 function drawPages() {
@@ -223,7 +224,7 @@ function cellButton(row, image) {
   return button;
 }
 
-// ---- one cell, and the list of problems ----
+// One cell explained, the list of problems, the plan.
 
 function answerPart(finding, about) {
   const { name } = LEVELS[finding.level];
@@ -287,10 +288,10 @@ function explain(row, image, button) {
     details.append(answerPart(finding, about));
   }
   const alsoAbout = data.problems.filter((problem) => problem.image === image && problem.hosts === 0);
-  // Where the details are below the matrix, they may be out of sight.
-  details.scrollIntoView({ block: 'nearest' });
   if (alsoAbout.length) details.append(make('h3', { textContent: 'About this image everywhere' }));
   for (const problem of alsoAbout) details.append(answerPart(data.findings[problem.finding], workloadsOf(problem)));
+  // Where the details are below the matrix, they may be out of sight.
+  details.scrollIntoView({ block: 'nearest' });
 }
 
 function someOf(names) {
@@ -301,12 +302,40 @@ function someOf(names) {
 const workloadsOf = (problem) => problem.workloads.length
   ? [`for ${someOf(problem.workloads.map((workload) => data.workloads[workload]))}`] : [];
 
+const keyOf = (finding, image) => `${finding}:${image}`;
+
+/** For every problem that hosts have, which ones; worked out when the first node is looked for. */
+let hostsOfProblems = null;
+function findHostsOfProblems() {
+  const found = new Map(data.problems.filter((problem) => problem.hosts)
+    .map((problem) => [keyOf(problem.finding, problem.image), new Uint8Array(hostCount)]));
+  for (const placement of data.placements) {
+    const { hosts, groupOf } = selections[placement.selection];
+    for (const [image, findings] of placement.images) {
+      const problems = findings.map((finding) => found.get(keyOf(finding, image)));
+      for (const host of hosts) {
+        const problem = problems[groupOf.get(data.hosts[host][1])];
+        if (problem) problem[host] = 1;
+      }
+    }
+  }
+  return found;
+}
+
+function isAboutNodes(problem) {
+  if (lookedFor.length === hostCount) return true;
+  hostsOfProblems ??= findHostsOfProblems();
+  const has = hostsOfProblems.get(keyOf(problem.finding, problem.image));
+  return has !== undefined && lookedFor.some((host) => has[host]);
+}
+
 function problemFits(problem) {
   const finding = data.findings[problem.finding];
   const workloadQuery = byId('find-workload').value.trim();
   const imageQuery = byId('find-image').value.trim();
   return (state.level === null || finding.level === state.level)
     && (!imageQuery || (problem.image !== null && matches(data.images[problem.image], imageQuery)))
+    && isAboutNodes(problem)
     && (!workloadQuery || problem.workloads.some((workload) => matches(data.workloads[workload], workloadQuery)));
 }
 
@@ -337,7 +366,7 @@ function drawPlan() {
   byId('outcome').textContent = data.plan.outcome;
 }
 
-// ---- start ----
+// What a person does.
 
 function drawLevels() {
   for (const level of [3, 2, 1, 0]) {
