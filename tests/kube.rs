@@ -299,6 +299,70 @@ fn a_watch_prints_how_verdicts_change_as_nodes_are_patched() {
 }
 
 #[test]
+fn a_watch_that_the_server_ends_goes_on_where_it_was() {
+    let api = Api::start();
+    let changes = watched(
+        &api,
+        &[
+            json!({"type": "END"}),
+            json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.1158")}),
+        ],
+        1,
+    );
+    assert_eq!(changes[0]["verdict"], "compatible");
+    let watches = api.requests_to("/api/v1/nodes");
+    let watches: Vec<_> = watches
+        .iter()
+        .filter(|query| query.contains("watch=true"))
+        .collect();
+    assert_eq!(watches.len(), 2, "{watches:?}");
+    assert!(watches[1].contains("resourceVersion=7"), "{watches:?}");
+}
+
+#[test]
+fn whoever_may_list_but_not_watch_is_told_so() {
+    for (code, words) in [(401, "(401)"), (403, "cannot watch resource")] {
+        let api = Api::start();
+        api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+        api.refuse_watches(code);
+        wincimg(&api)
+            .args(["--image-build", "17763.973", "--watch"])
+            .timeout(std::time::Duration::from_secs(20))
+            .assert()
+            .code(3)
+            .stdout(contains("build-match"))
+            .stderr(contains(words).and(contains("hint: ")));
+    }
+}
+
+#[test]
+fn a_watch_looks_at_what_is_and_not_at_what_if() {
+    let api = Api::start();
+    wincimg(&api)
+        .args([
+            "--image-build",
+            "17763.973",
+            "--watch",
+            "--simulate",
+            "a=17763.1",
+        ])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
+}
+
+#[test]
+fn a_namespace_that_has_no_effect_is_told() {
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    wincimg(&api)
+        .args(["--image-build", "17763.973", "--namespace", "shop"])
+        .assert()
+        .code(0)
+        .stderr(contains("--namespace and --selector have no effect"));
+}
+
+#[test]
 fn a_watch_that_became_too_old_lists_again() {
     let api = Api::start();
     api.on_gone("/api/v1/nodes", vec![node("win-a", "10.0.17763.1158")]);

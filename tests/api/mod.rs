@@ -26,6 +26,7 @@ struct Played {
     lists: HashMap<String, Vec<Value>>,
     after_gone: HashMap<String, Vec<Value>>,
     refused: HashMap<String, u16>,
+    refused_watches: Option<u16>,
     pages_to_forget: usize,
     requests: Vec<(String, String)>,
     to_say: Vec<Value>,
@@ -91,6 +92,11 @@ impl Api {
             .insert(path.to_owned(), code);
     }
 
+    /// Watches are answered with this status.
+    pub fn refuse_watches(&self, code: u16) {
+        self.state.lock().unwrap().refused_watches = Some(code);
+    }
+
     /// The next so many pages after the first are answered with 410.
     pub fn forget_pages(&self, count: usize) {
         self.state.lock().unwrap().pages_to_forget = count;
@@ -152,13 +158,18 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     {
         return status(401, "Unauthorized");
     }
-    match played.refused.get(&path) {
+    let watches = parameter("watch").is_some();
+    let refused = played.refused.get(&path).copied();
+    match refused.or(played.refused_watches.filter(|_| watches)) {
         Some(401) => return status(401, "Unauthorized"),
+        Some(403) if watches => {
+            return status(403, "nodes is forbidden: User \"ci\" cannot watch resource");
+        }
         Some(403) => return status(403, "nodes is forbidden: User \"ci\" cannot list resource"),
-        Some(code) => return status(*code, "no"),
+        Some(code) => return status(code, "no"),
         None => {}
     }
-    if parameter("watch").is_some() {
+    if watches {
         drop(played);
         return watch(state, path);
     }
@@ -179,7 +190,8 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     json_response(200, &page)
 }
 
-/// Says what is to be said, one event a line, and then keeps the connection open.
+/// Says what is to be said, one event a line, and then keeps the connection open; an event `END` ends
+/// the watch, as servers do after a while.
 fn watch(state: Shared, path: String) -> Response<Body> {
     let events = futures_util::stream::unfold((state, path), |(state, path)| async move {
         loop {
@@ -191,6 +203,9 @@ fn watch(state: Shared, path: String) -> Response<Body> {
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 continue;
             };
+            if event["type"] == "END" {
+                return None;
+            }
             if event["type"] == "ERROR" {
                 let mut played = state.lock().unwrap();
                 if let Some(items) = played.after_gone.remove(&path) {
