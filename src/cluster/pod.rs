@@ -120,9 +120,11 @@ impl PodTemplate {
             self.hyperv = Hyperv::OfContainerd;
         }
         if let Some(class) = class {
-            let scheduling = &mut self.scheduling;
-            scheduling.selector.extend(class.selector.clone());
-            scheduling.tolerations.extend(class.tolerations.clone());
+            for (label, value) in &class.selector {
+                self.scheduling.require(label, value);
+            }
+            let tolerations = class.tolerations.iter().cloned();
+            self.scheduling.tolerations.extend(tolerations);
         }
     }
 }

@@ -126,6 +126,23 @@ impl Scheduling {
             && node.taints.iter().all(|taint| self.tolerates(taint))
     }
 
+    /// Wants a label in addition. Where that contradicts the selector the API server refuses the pod,
+    /// so both are kept, and no node has both.
+    pub(super) fn require(&mut self, label: &str, value: &str) {
+        let own = self.selector.entry(label.to_owned());
+        if own.or_insert_with(|| value.to_owned()) == value {
+            return;
+        }
+        let terms = self.affinity.get_or_insert_with(|| vec![Term::default()]);
+        for term in terms {
+            term.match_expressions.push(Requirement {
+                key: label.to_owned(),
+                operator: Operator::In,
+                values: vec![value.to_owned()],
+            });
+        }
+    }
+
     fn tolerates(&self, taint: &Taint) -> bool {
         let keeps_off = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         !keeps_off

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::*;
+use crate::cluster::nodes::Node;
 use crate::cluster::pod::Hyperv;
 use crate::cluster::scheduling::System;
-use crate::windows::compat::{Isolation, Runtime};
+use crate::windows::compat::{HostBuild, Isolation, Runtime};
 
 fn read(text: &str) -> Vec<Workload> {
     let mut list = WorkloadList::default();
@@ -211,6 +212,29 @@ spec: {runtimeClassName: old, containers: [{name: c, image: i}]}
         |runtime| template.isolation(&template.containers[0], runtime, Isolation::Process);
     assert_eq!(isolation(Runtime::Containerd), Isolation::HyperV);
     assert_eq!(isolation(Runtime::Docker), Isolation::Process);
+}
+
+#[test]
+fn a_pod_that_contradicts_its_runtime_class_lands_nowhere() {
+    let with_build = |build: &str| {
+        let text = format!(
+            "kind: RuntimeClass\nmetadata: {{name: old}}\nhandler: runhcs-wcow-process\n\
+             scheduling: {{nodeSelector: {{node.kubernetes.io/windows-build: 10.0.17763}}}}\n---\n\
+             kind: Pod\nspec:\n  runtimeClassName: old\n  containers: [{{image: i}}]\n  \
+             nodeSelector: {{node.kubernetes.io/windows-build: {build}}}\n"
+        );
+        read(&text).remove(0).template.scheduling
+    };
+    let hosts = ["17763.1158", "20348.1"]
+        .map(|version| Node::of_build(HostBuild::new(version.parse().unwrap())));
+    let admitted = |build: &str| {
+        hosts
+            .iter()
+            .filter(|host| with_build(build).admits(host))
+            .count()
+    };
+    assert_eq!(admitted("10.0.17763"), 1);
+    assert_eq!(admitted("10.0.20348"), 0);
 }
 
 #[test]
