@@ -17,6 +17,18 @@ fn documents(path: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(&text).unwrap()
 }
 
+#[test]
+fn the_readme_shows_the_role_that_ships() {
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let shown = readme
+        .split("```yaml\n")
+        .filter_map(|rest| rest.split("```").next())
+        .find(|block| block.contains("kind: ClusterRole"))
+        .unwrap();
+    let shown: Vec<Value> = serde_saphyr::from_multiple(shown).unwrap();
+    assert_eq!(shown[0], documents("kubernetes/rbac.yaml")[2]);
+}
+
 /// Runs a command line of a template with `wincimg` found first.
 fn with_wincimg(
     script: &str,
