@@ -10,7 +10,7 @@ use wincimg::windows::update::{Update, Updates};
 
 const IMAGES: usize = 100;
 
-fn request_of(nodes: usize) -> Request {
+fn request_of(nodes: usize, images: usize) -> Request {
     let versions: Vec<_> = Updates::embedded()
         .all()
         .iter()
@@ -22,7 +22,7 @@ fn request_of(nodes: usize) -> Request {
             ..Node::of_build(HostBuild::new(versions[index % versions.len()]))
         })
         .collect();
-    let images = (0..IMAGES)
+    let images: Vec<Image> = (0..images)
         .map(|index| Image {
             reference: Some(format!("registry.example/app-{index}:1.0")),
             content: Content::Stated(versions[index * 6 % versions.len()]),
@@ -33,14 +33,14 @@ fn request_of(nodes: usize) -> Request {
             windows: hosts,
             others: Vec::new(),
         },
+        plain: images.len(),
         images,
-        plain: IMAGES,
         ..Request::default()
     }
 }
 
 fn rollout_of(nodes: usize) -> Rollout {
-    Rollout::new(request_of(nodes))
+    Rollout::new(request_of(nodes, IMAGES))
 }
 
 fn check_compat(criterion: &mut Criterion) {
@@ -71,6 +71,7 @@ fn check_compat(criterion: &mut Criterion) {
 /// answer that is made of it.
 fn whole_cluster(criterion: &mut Criterion) {
     const WORKLOADS: usize = 500;
+    const IMAGES: usize = 200;
     let image = |index: usize| format!("registry.example/app-{}:1.0", index % IMAGES);
     let documents: Vec<String> = (0..WORKLOADS)
         .map(|index| {
@@ -97,7 +98,7 @@ fn whole_cluster(criterion: &mut Criterion) {
     let request = Request {
         workloads: read,
         plain: 0,
-        ..request_of(2_000)
+        ..request_of(2_000, IMAGES)
     };
     group.bench_function("2000-nodes", |bencher| {
         bencher.iter(|| Rollout::new(request.clone()));
