@@ -135,7 +135,9 @@ impl LiveError {
     /// What to type or do next, where there is something.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Config(_) => Some("set KUBECONFIG, or name a context with --context"),
+            Self::Config(_) => {
+                Some("set KUBECONFIG, or name one of `kubectl config get-contexts` with --context")
+            }
             Self::Unauthorized { .. } => {
                 Some("log in again: kubectl get nodes has to work with the same context")
             }
