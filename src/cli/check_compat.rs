@@ -128,7 +128,7 @@ impl CheckCompat {
             self.hosts.nodes(session)?
         };
         let snapshot = self.ask_cluster(&mut nodes, &mut workloads)?;
-        self.simulate(&mut nodes.windows, session)?;
+        let what_if = self.simulate(&mut nodes.windows)?;
         let (images, plain) = self.images(&workloads, session)?;
         let mut request = Request {
             nodes,
@@ -144,6 +144,7 @@ impl CheckCompat {
             images::add_details(&details, &mut request.images, &self.connection, session)?;
             rollout = Rollout::new(request.clone());
         }
+        rollout.what_if = what_if;
         if self.plan {
             rollout.plan = Some(Plan::new(&request, &rollout));
         }
@@ -220,12 +221,20 @@ impl CheckCompat {
         Ok(Some(snapshot))
     }
 
-    fn simulate(&self, hosts: &mut [Node], session: &Session) -> Result<(), Failure> {
+    /// Changes the hosts as if they were patched, and says for reports what was changed.
+    fn simulate(&self, hosts: &mut [Node]) -> Result<Vec<String>, Failure> {
+        let mut changes = Vec::new();
+        let nodes = |count: usize| format!("{count} node{}", if count == 1 { "" } else { "s" });
         for simulation in &self.simulate {
-            if simulation.apply(hosts) == 0 {
-                return Err(Failure::usage(anyhow!("no node is called {simulation}"))
-                    .hint("nodes are named as kubectl get nodes has them; * stands for anything"));
+            let count = simulation.apply(hosts);
+            if count == 0 {
+                return Err(
+                    Failure::usage(anyhow!("no node is called {}", simulation.nodes())).hint(
+                        "nodes are named as kubectl get nodes has them; * stands for anything",
+                    ),
+                );
             }
+            changes.push(format!("{} as {simulation}", nodes(count)));
         }
         for kb in &self.simulate_hotfix {
             if Updates::embedded().of_kb(*kb).next().is_none() {
@@ -236,13 +245,9 @@ impl CheckCompat {
                     "wincimg hotfix resolve {kb} says what is known of it"
                 )));
             }
-            let patched = apply_hotfix(*kb, hosts);
-            session.note(format_args!(
-                "{kb} reaches {patched} of {} nodes",
-                hosts.len()
-            ));
+            changes.push(format!("{} with {kb}", nodes(apply_hotfix(*kb, hosts))));
         }
-        Ok(())
+        Ok(changes)
     }
 
     /// Every image that is asked about, those without a workload first, and how many these are.

@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::plan::{outcome, steps};
 use super::problems::problems;
+use super::what_if;
 use crate::rollout::{Finding, HostKind, Image, Placement, Rollout, Selection, severity};
 use crate::windows::release;
 
@@ -70,6 +71,7 @@ struct Data<'a> {
     placements: Vec<PlacementPart>,
     problems: Vec<ProblemPart>,
     plan: Option<PlanPart>,
+    what_if: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -167,6 +169,7 @@ impl<'a> Data<'a> {
                     .collect(),
                 outcome: outcome(plan),
             }),
+            what_if: what_if(rollout),
         }
     }
 }

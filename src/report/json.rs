@@ -25,6 +25,10 @@ pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::R
     }
     checks.write_notices(&mut out)?;
     out.write_all(b"\n  ]")?;
+    if !rollout.what_if.is_empty() {
+        let what_if = serde_json::to_string(&rollout.what_if)?;
+        write!(out, ",\n  \"what_if\": {what_if}")?;
+    }
     if let Some(plan) = &rollout.plan {
         let plan = serde_json::to_string(&as_json(rollout, plan))?;
         write!(out, ",\n  \"plan\": {plan}")?;

@@ -4,14 +4,17 @@ use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
-use super::in_words;
 use super::matrix::HOSTS_BY_NAME;
+use super::{in_words, what_if};
 use crate::rollout::{Finding, Placement, Rollout, host_label};
 use crate::windows::compat::Outcome;
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
 pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
-    let mut junit = Junit::new("wincimg check-compat");
+    let mut junit = Junit::new(match what_if(rollout) {
+        Some(what_if) => format!("wincimg check-compat: {what_if}"),
+        None => "wincimg check-compat".to_owned(),
+    });
     for placement in &rollout.placements {
         match placement.workload {
             None => add_hosts(&mut junit, rollout, placement, strict),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use super::plan::{Step, outcome, steps};
 use super::problems::{Problem, problems};
+use super::what_if;
 use crate::rollout::{Finding, Plan, Rollout};
 
 /// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
@@ -21,6 +22,9 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
         "Not everything starts"
     };
     writeln!(out, "### {answer}\n\n{}.", rollout.summary)?;
+    if let Some(what_if) = what_if(rollout) {
+        writeln!(out, "\n{}.", cell(&what_if))?;
+    }
     let mut room = ROOM;
     if let Some(plan) = &rollout.plan {
         // The other half is for the reasons.

@@ -17,6 +17,13 @@ pub use markdown::write_markdown;
 pub use sarif::write_sarif;
 pub use text::write_text;
 
+use crate::rollout::Rollout;
+
+/// `What if: 3 nodes with KB4549949`, where something is taken to be otherwise than it is.
+fn what_if(rollout: &Rollout) -> Option<String> {
+    (!rollout.what_if.is_empty()).then(|| format!("What if: {}", rollout.what_if.join(", ")))
+}
+
 /// The first few of many names, and how many more there are.
 fn in_words(names: impl ExactSizeIterator<Item = String>) -> String {
     const NAMED: usize = 5;

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::matrix::Matrix;
 use super::plan::{outcome, steps};
 use super::problems::problems;
+use super::what_if;
 use crate::rollout::{Plan, Rollout};
 use crate::windows::compat::Outcome;
 
@@ -14,6 +15,9 @@ const GAP: usize = 2;
 
 /// Writes the report for a terminal that is `width` characters wide.
 pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::Result<()> {
+    if let Some(what_if) = what_if(rollout) {
+        writeln!(out, "{what_if}\n")?;
+    }
     let matrix = Matrix::of(rollout);
     if !matrix.images.is_empty() {
         write_matrix(rollout, &matrix, width, &mut out)?;

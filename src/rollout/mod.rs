@@ -76,6 +76,8 @@ pub struct Rollout {
     pub undecided: Vec<WorkloadId>,
     /// What to do so that everything starts, where that was asked for.
     pub plan: Option<Plan>,
+    /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
+    pub what_if: Vec<String>,
 }
 
 /// One answer.
@@ -167,6 +169,7 @@ impl Rollout {
             summary,
             undecided,
             plan: None,
+            what_if: Vec::new(),
         }
     }
 

@@ -44,13 +44,18 @@ impl FromStr for Simulation {
 }
 
 impl fmt::Display for Simulation {
-    /// The nodes that it names.
+    /// `win-*=17763.1158`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.nodes)
+        write!(f, "{}={}", self.nodes, self.version)
     }
 }
 
 impl Simulation {
+    /// What it calls its nodes.
+    pub fn nodes(&self) -> &str {
+        &self.nodes
+    }
+
     /// Gives the nodes that it names their new version, and says how many these are.
     pub fn apply(&self, nodes: &mut [Node]) -> usize {
         let named = nodes.iter_mut().filter(|node| {

@@ -32,7 +32,27 @@ fn a_simulation_answers_what_if_these_nodes_were_patched() {
         .args(["--simulate-hotfix", "KB4549949"])
         .assert()
         .code(0)
-        .stderr(contains("KB4549949 reaches 1 of 3 nodes"));
+        .stdout(contains("What if: 1 node with KB4549949"));
+}
+
+#[test]
+fn a_report_of_what_might_be_says_so() {
+    let simulated = || {
+        let mut command = kubeadm("17763.1158");
+        command.args(["--simulate", "win-*=17763.1158"]);
+        command
+    };
+    for format in ["text", "markdown", "html", "junit"] {
+        simulated()
+            .args(["--format", format])
+            .assert()
+            .code(0)
+            .stdout(contains("What if: 3 nodes as win-"));
+    }
+    let (_, report) = json_of(&mut simulated());
+    assert_eq!(report["what_if"], json!(["3 nodes as win-*=17763.1158"]));
+    let (_, report) = json_of(&mut kubeadm("17763.1158"));
+    assert_eq!(report["what_if"], Value::Null);
 }
 
 #[test]

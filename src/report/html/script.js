@@ -368,6 +368,11 @@ function drawPlan() {
 
 // What a person does.
 
+function drawWhatIf() {
+  byId('what-if').hidden = !data.what_if;
+  byId('what-if').textContent = data.what_if;
+}
+
 function drawLevels() {
   for (const level of [3, 2, 1, 0]) {
     if (!data.counts[level]) continue;
@@ -411,6 +416,7 @@ byId('filters').addEventListener('submit', (event) => event.preventDefault());
 byId('more').onclick = () => { state.problems += PROBLEMS_A_PAGE; drawProblems(); };
 byId('workload-filter').hidden = !data.workloads.length;
 byId('grouped').defaultChecked = hostCount > MANY_HOSTS;
+drawWhatIf();
 drawLevels();
 drawPlan();
 update();
