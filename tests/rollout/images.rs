@@ -1,5 +1,11 @@
 //! What references lead to, and what is made of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+
 use super::*;
 
 #[test]
@@ -83,16 +89,42 @@ fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
     assert_eq!(checks[2]["verdict"], "compatible");
 }
 
+#[test]
+fn images_are_asked_for_at_the_same_time() {
+    let (asked, at_once) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counters = (asked.clone(), at_once.clone());
+    let slow = serve(axum::Router::new().fallback(move || {
+        let (asked, at_once) = counters.clone();
+        async move {
+            at_once.fetch_max(asked.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            asked.fetch_sub(1, Ordering::SeqCst);
+            StatusCode::NOT_FOUND
+        }
+    }));
+    let images = (0..8).map(|index| format!("{slow}/app-{index}:1"));
+    let (_, report) = json_of(
+        wincimg()
+            .args(["--insecure-registry", &slow, "--host-build", "20348.1"])
+            .args(images),
+    );
+    assert_eq!(report["summary"]["unknown"], 8);
+    assert!(at_once.load(Ordering::SeqCst) > 1);
+}
+
 /// A registry that answers 401 to everybody.
 fn locked_registry() -> String {
-    use axum::http::StatusCode;
+    serve(axum::Router::new().fallback(|| async {
+        let challenge = [("www-authenticate", "Basic realm=\"secret\"")];
+        (StatusCode::UNAUTHORIZED, challenge, "")
+    }))
+}
+
+/// Serves until the test's process ends; the host to ask.
+fn serve(router: axum::Router) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let host = listener.local_addr().unwrap().to_string();
-    let router = axum::Router::new().fallback(|| async {
-        let challenge = [("www-authenticate", "Basic realm=\"secret\"")];
-        (StatusCode::UNAUTHORIZED, challenge, "")
-    });
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
