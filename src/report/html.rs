@@ -61,7 +61,8 @@ fn hash_of(text: &str) -> String {
 #[derive(Serialize)]
 struct Data<'a> {
     counts: [usize; 4],
-    hosts: Vec<(Option<&'a str>, usize)>,
+    /// Name, kind and version.
+    hosts: Vec<(Option<&'a str>, usize, Option<String>)>,
     kinds: Vec<Kind<'a>>,
     images: Vec<String>,
     workloads: Vec<String>,
@@ -145,10 +146,10 @@ impl<'a> Data<'a> {
                 summary.incompatible,
             ],
             hosts: hosts
-                .map(|host| {
-                    let kind = HostKind::from(host);
-                    let place = rollout.kinds.iter().position(|known| *known == kind);
-                    (host.name.as_deref(), place.unwrap_or_default())
+                .zip(&rollout.kind_of)
+                .map(|(host, &kind)| {
+                    let build = host.build.map(|build| build.to_string());
+                    (host.name.as_deref(), kind, build)
                 })
                 .collect(),
             kinds: rollout.kinds.iter().map(kind_part).collect(),
@@ -176,7 +177,7 @@ impl<'a> Data<'a> {
 
 fn kind_part(kind: &HostKind) -> Kind<'_> {
     Kind {
-        build: kind.build.map(|build| build.to_string()),
+        build: kind.versions(),
         release: kind
             .build
             .map(|build| release::name_of(build.version.build))

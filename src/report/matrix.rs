@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::rollout::{Rollout, host_label, severity};
+use crate::rollout::{HostKind, Rollout, host_label, severity};
 use crate::windows::compat::Outcome;
 
 /// More hosts than this are shown by build instead of by name.
@@ -76,17 +76,19 @@ fn rows_of(rollout: &Rollout) -> (Vec<String>, Vec<usize>) {
             (0..hosts.len()).collect(),
         );
     }
-    let mut counts: BTreeMap<_, usize> = BTreeMap::new();
-    for host in hosts {
-        *counts.entry(host.build).or_default() += 1;
+    let kinds = rollout.kind_of.iter().map(|&kind| &rollout.kinds[kind]);
+    let key_of = |kind: &HostKind| (kind.build, kind.newest);
+    let mut counts: BTreeMap<_, (Option<String>, usize)> = BTreeMap::new();
+    for kind in kinds.clone() {
+        let (_, count) = counts
+            .entry(key_of(kind))
+            .or_insert_with(|| (kind.versions(), 0));
+        *count += 1;
     }
     let rows = counts
-        .iter()
-        .map(|(build, count)| match build {
-            Some(build) => format!("{build} ({count} hosts)"),
-            None => format!("? ({count} hosts)"),
-        })
+        .values()
+        .map(|(versions, count)| format!("{} ({count} hosts)", versions.as_deref().unwrap_or("?")))
         .collect();
-    let places: BTreeMap<_, usize> = counts.keys().zip(0..).collect();
-    (rows, hosts.iter().map(|host| places[&host.build]).collect())
+    let places: BTreeMap<_, usize> = counts.into_keys().zip(0..).collect();
+    (rows, kinds.map(|kind| places[&key_of(kind)]).collect())
 }

@@ -7,19 +7,51 @@ use super::image::{Content, Image, Variant};
 use super::{Shared, advice};
 use crate::cluster::nodes::Node;
 use crate::windows::compat::{
-    Concern, HostBuild, Isolation, Outcome, Rule, Runtime, choose, judge as judge_versions,
+    Concern, Edition, HostBuild, Isolation, Outcome, Rule, Runtime, choose, generation,
+    judge as judge_versions,
 };
 use crate::windows::version::WindowsVersion;
 
-/// What matters about a host; all of one kind get the same answers.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// What matters about hosts; all of one kind get the same answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostKind {
-    /// Which Windows; absent where it could not be read.
+    /// Which Windows, that of the oldest of them; absent where it could not be read.
     pub build: Option<HostBuild>,
-    /// What runs its containers.
+    /// The version of the newest of them.
+    pub newest: Option<WindowsVersion>,
+    /// What runs their containers.
     pub runtime: Runtime,
     /// `amd64`, `arm64`, …
     pub architecture: String,
+}
+
+/// Up to so many different versions of hosts are told apart; of more, those that every image treats
+/// alike are one kind, so that answers do not grow with the number of updates in a cluster.
+const MANY_VERSIONS: usize = 30;
+
+/// What hosts of one kind have in common.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Windows {
+    Unknown,
+    Exactly(HostBuild),
+    /// Everything that decides: the build, the edition, the generation, and whether the revision is
+    /// known.
+    Alike(u32, Edition, Option<u32>, bool),
+}
+
+impl Windows {
+    fn of(host: &Node, is_exact: bool) -> Self {
+        match host.build {
+            None => Self::Unknown,
+            Some(build) if is_exact => Self::Exactly(build),
+            Some(HostBuild { version, edition }) => Self::Alike(
+                version.build,
+                edition,
+                generation(version),
+                version.revision.is_some(),
+            ),
+        }
+    }
 }
 
 /// What was found.
@@ -54,13 +86,31 @@ impl Finding {
     }
 }
 
-impl From<&Node> for HostKind {
-    fn from(host: &Node) -> Self {
+impl HostKind {
+    fn of(host: &Node) -> Self {
         Self {
             build: host.build,
+            newest: host.build.map(|build| build.version),
             runtime: host.runtime,
             architecture: host.architecture.clone(),
         }
+    }
+
+    fn add(&mut self, host: &Node) {
+        let version = |build: Option<HostBuild>| build.map(|build| build.version);
+        if version(host.build) < version(self.build) {
+            self.build = host.build;
+        }
+        self.newest = self.newest.max(version(host.build));
+    }
+
+    /// `17763.973`, or `17763.1039 to 17763.2300`.
+    pub fn versions(&self) -> Option<String> {
+        let oldest = self.build?.version;
+        Some(match self.newest {
+            Some(newest) if newest != oldest => format!("{oldest} to {newest}"),
+            _ => oldest.to_string(),
+        })
     }
 }
 
@@ -85,15 +135,21 @@ pub(super) struct Judge<'a> {
 
 impl<'a> Judge<'a> {
     pub(super) fn new(hosts: &[Node], images: &'a [Image]) -> Self {
+        let versions: HashSet<Option<HostBuild>> = hosts.iter().map(|host| host.build).collect();
+        let is_exact = versions.len() <= MANY_VERSIONS;
         let mut kinds: Vec<HostKind> = Vec::new();
-        let mut places: HashMap<HostKind, usize> = HashMap::new();
+        let mut places: HashMap<(Windows, Runtime, &str), usize> = HashMap::new();
         let kind_of = hosts
             .iter()
             .map(|host| {
-                *places.entry(host.into()).or_insert_with_key(|kind| {
-                    kinds.push(kind.clone());
+                let windows = Windows::of(host, is_exact);
+                let key = (windows, host.runtime, host.architecture.as_str());
+                let kind = *places.entry(key).or_insert_with(|| {
+                    kinds.push(HostKind::of(host));
                     kinds.len() - 1
-                })
+                });
+                kinds[kind].add(host);
+                kind
             })
             .collect();
         Self {
@@ -113,8 +169,9 @@ impl<'a> Judge<'a> {
         &self.kinds[kind]
     }
 
-    pub(super) fn into_kinds(self) -> Vec<HostKind> {
-        self.kinds
+    /// The kinds, and for each host its own.
+    pub(super) fn into_kinds(self) -> (Vec<HostKind>, Vec<usize>) {
+        (self.kinds, self.kind_of)
     }
 
     pub(super) fn finding(&mut self, kind: usize, image: usize, isolation: Isolation) -> Shared {
@@ -206,10 +263,11 @@ fn by_version(
 ) -> Finding {
     let verdict = judge_versions(host.build, version, isolation);
     let advice = advice::for_verdict(&verdict, image, version);
+    let hosts = host.versions().unwrap_or_default();
     Finding {
         outcome: verdict.outcome,
         rule: verdict.rule.name(),
-        reason: verdict.reason(),
+        reason: verdict.reason_for(&hosts),
         fix: advice.text,
         commands: advice.commands,
         isolation,

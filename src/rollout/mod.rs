@@ -64,6 +64,8 @@ pub struct Rollout {
     pub workloads: Vec<Workload>,
     /// Kinds of hosts: all of one kind get the same answers.
     pub kinds: Vec<HostKind>,
+    /// For each host its kind.
+    pub kind_of: Vec<usize>,
     /// The images on the hosts where they could land.
     pub placements: Vec<Placement>,
     /// What deserves a look whatever the host.
@@ -147,7 +149,7 @@ impl Rollout {
                 index, workload, &places, &selection, usual, &mut judge,
             ));
         }
-        let kinds = judge.into_kinds();
+        let (kinds, kind_of) = judge.into_kinds();
         let notices = notices::all(&notices::Context {
             hosts: &hosts,
             others: &others,
@@ -164,6 +166,7 @@ impl Rollout {
             images,
             workloads,
             kinds,
+            kind_of,
             placements,
             notices,
             summary,

@@ -275,10 +275,16 @@ pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
 impl Verdict {
     /// Why, in the words of an operator: both versions and the rule.
     pub fn reason(&self) -> String {
+        let host = self.host.map(|host| host.to_string());
+        self.reason_for(&host.unwrap_or_default())
+    }
+
+    /// The same about all hosts that get this verdict, by what they are called.
+    pub fn reason_for(&self, host: &str) -> String {
         if self.rule == Rule::HostProcess {
             return HOST_PROCESS.to_owned();
         }
-        let (Some(host), Some(image)) = (self.host, self.image) else {
+        let (Some(HostBuild { version, .. }), Some(image)) = (self.host, self.image) else {
             let missing = match (self.host, self.image) {
                 (None, Some(_)) => "the host's Windows version is not known",
                 (Some(_), None) => "the image's Windows version is not known",
@@ -286,7 +292,7 @@ impl Verdict {
             };
             return missing.to_owned();
         };
-        let build = host.version.build;
+        let build = version.build;
         match self.rule {
             Rule::BuildMatch => format!("host {host} and image {image} have the same build"),
             Rule::BuildMismatch => format!(
@@ -300,7 +306,7 @@ impl Verdict {
                 "Windows Server 2016 runs only images of its own revision: host {host}, image {image}"
             ),
             Rule::Baseline202002 => {
-                let (older, newer) = if host.version < image {
+                let (older, newer) = if version < image {
                     ("host", "image")
                 } else {
                     ("image", "host")
@@ -344,7 +350,7 @@ impl Verdict {
             ),
             Rule::HostProcess => HOST_PROCESS.to_owned(),
             Rule::UnknownBuild => {
-                let side = match (host.version.revision, image.revision) {
+                let side = match (version.revision, image.revision) {
                     (None, None) => format!("the revisions of host {host} and image {image} are"),
                     (None, _) => format!("the revision of host {host} is"),
                     _ => format!("the revision of image {image} is"),

@@ -217,6 +217,42 @@ fn files_that_powershell_wrote_are_read_too() {
 }
 
 #[test]
+fn of_many_versions_those_that_images_treat_alike_are_told_as_one() {
+    let check = || {
+        let mut command = wincimg();
+        command.args(["--image-build", "17763.1158", "--plan"]);
+        for revision in 1000..1060 {
+            command.args(["--host-build", &format!("17763.{revision}")]);
+        }
+        command
+    };
+    let (code, report) = json_of(&mut check());
+    assert_eq!(code, 1);
+    for (revision, one) in (1000..).zip(report["checks"].as_array().unwrap()) {
+        let verdict = if revision < 1039 {
+            "incompatible"
+        } else {
+            "compatible"
+        };
+        assert_eq!(one["host"]["build"], format!("17763.{revision}"));
+        assert_eq!(one["verdict"], verdict, "{one}");
+    }
+    let patched = report["plan"]["actions"][0]["hosts"].as_array().unwrap();
+    assert_eq!(patched.len(), 39);
+    assert_eq!(report["plan"]["then"]["compatible"], 60);
+    check().assert().code(1).stdout(
+        contains("17763.1000 to 17763.1038 (39 hosts)")
+            .and(contains("17763.1039 to 17763.1059 (21 hosts)"))
+            .and(
+                contains(
+                    "host 17763.1000 to 17763.1038 and image 17763.1158 are on different sides",
+                )
+                .count(1),
+            ),
+    );
+}
+
+#[test]
 fn a_comment_on_a_pull_request_never_grows_too_long() {
     let folder = tempfile::tempdir().unwrap();
     let name =

@@ -41,7 +41,8 @@ const plural = (count, word) => `${count} ${word}${count === 1 ? '' : 's'}`;
 
 const hostCount = data.hosts.length;
 const imageCount = data.images.length;
-const hostName = (host) => data.hosts[host][0] ?? data.kinds[data.hosts[host][1]].build ?? '?';
+const hostName = (host) => data.hosts[host][0] ?? buildOf(host) ?? '?';
+const buildOf = (host) => data.hosts[host][2];
 const kindOf = (host) => data.kinds[data.hosts[host][1]];
 
 /** For each placement its hosts, with the place of each host's finding; kinds are counted as they come. */
@@ -96,7 +97,7 @@ let columns = [];
 
 function hostText(host) {
   const kind = kindOf(host);
-  return `${hostName(host)} ${kind.build ?? ''} ${kind.release} ${kind.runtime}`;
+  return `${hostName(host)} ${buildOf(host) ?? ''} ${kind.release} ${kind.runtime}`;
 }
 
 /** Hosts that have the same answers everywhere are one row, if that is asked for. */
@@ -170,11 +171,14 @@ function drawPages() {
   add('images', 'column', columns.length, COLUMNS_A_PAGE);
 }
 
+const versionsOf = (row) => (row.length === 1 ? buildOf(row[0]) : kindOf(row[0]).build);
+
 function rowHeading(row) {
   const kind = kindOf(row[0]);
   const name = row.length === 1 ? hostName(row[0]) : `${row.length} nodes like ${hostName(row[0])}`;
   const release = kind.release.replace(/^Windows /, '');
-  const small = name === kind.build ? release : [kind.build ?? 'version not known', release].filter(Boolean).join(' \u00b7 ');
+  const build = versionsOf(row);
+  const small = name === build ? release : [build ?? 'version not known', release].filter(Boolean).join(' \u00b7 ');
   return make('th', { scope: 'row', title: row.slice(0, 40).map(hostName).join('\n') },
     `${name} `, make('small', { textContent: small }));
 }
@@ -280,7 +284,7 @@ function explain(row, image, button) {
   const details = byId('details');
   details.replaceChildren(
     make('h2', { id: 'details-title', textContent: data.images[image] }),
-    make('p', { className: 'about', textContent: `on ${where}: ${[kind.release, kind.build, kind.runtime].filter(Boolean).join(', ')}` }));
+    make('p', { className: 'about', textContent: `on ${where}: ${[kind.release, versionsOf(row), kind.runtime].filter(Boolean).join(', ')}` }));
   if (!sorted.length) details.append(make('p', { textContent: 'No pod with this image can be put on this node.' }));
   for (const [finding, workloads] of sorted) {
     const about = [`${finding.isolation} isolation${finding.build ? `, image version ${finding.build}` : ''}`];

@@ -52,8 +52,10 @@ pub(super) struct Choice {
 struct Component {
     groups: Vec<usize>,
     images: Vec<usize>,
-    /// The generations that they can end up in.
-    options: Vec<u32>,
+    /// For each image the generation of what the groups take of it, where it is one.
+    taken: Vec<Option<u32>>,
+    /// The generations that they can end up in, and the version that brings a host there.
+    options: Vec<(u32, WindowsVersion)>,
 }
 
 impl<'a> Graph<'a> {
@@ -64,22 +66,22 @@ impl<'a> Graph<'a> {
                 of_host[host as usize].push(index);
             }
         }
-        let mut places: HashMap<(HostKind, Vec<u32>), usize> = HashMap::new();
+        let mut places: HashMap<(usize, Vec<u32>), usize> = HashMap::new();
         let mut groups: Vec<HostGroup> = Vec::new();
+        let mut generations = Generations::default();
         for (host, placements) in of_host.into_iter().enumerate() {
-            let kind = HostKind::from(&rollout.hosts[host]);
+            let kind = &rollout.kinds[rollout.kind_of[host]];
             let Some(build) = kind.build else { continue };
-            let key = (kind, placements);
+            let key = (rollout.kind_of[host], placements);
             if let Some(&place) = places.get(&key) {
                 groups[place].hosts.push(host);
                 continue;
             }
-            let meets = meetings(rollout, host, &key.0, build, &key.1);
-            let runtime = key.0.runtime;
+            let meets = meetings(rollout, host, build, &key.1, &mut generations);
             places.insert(key, groups.len());
             groups.push(HostGroup {
                 build,
-                runtime,
+                runtime: kind.runtime,
                 hosts: vec![host],
                 meets,
             });
@@ -167,18 +169,16 @@ impl<'a> Graph<'a> {
             ..Choice::default()
         };
         for (component, &option) in components.iter().zip(picked) {
-            let Some(&wanted) = component.options.get(option) else {
+            let Some(&(wanted, to)) = component.options.get(option) else {
                 continue;
             };
-            let build = self.groups[component.groups[0]].build.version.build;
-            for &image in &component.images {
-                if self.taken(component, image) != Some(wanted) {
+            for (&image, taken) in component.images.iter().zip(&component.taken) {
+                if *taken != Some(wanted) {
                     choice.rebuilt.insert(image);
                 }
             }
             for &group in &component.groups {
                 if generation(self.groups[group].build.version) != Some(wanted) {
-                    let to = self.target(component, build, wanted);
                     choice.patched.insert(group, to);
                 }
             }
@@ -268,17 +268,20 @@ impl<'a> Graph<'a> {
             components.push(Component {
                 groups,
                 images: all_images.into_iter().collect(),
+                taken: Vec::new(),
                 options: Vec::new(),
             });
         }
         for component in &mut components {
+            let images = component.images.iter();
+            component.taken = images.map(|&image| self.taken(component, image)).collect();
             component.options = self.options(component);
         }
         components
     }
 
     /// The generations that all of a component can end up in: no host goes back.
-    fn options(&self, component: &Component) -> Vec<u32> {
+    fn options(&self, component: &Component) -> Vec<(u32, WindowsVersion)> {
         let of_hosts = component
             .groups
             .iter()
@@ -298,7 +301,10 @@ impl<'a> Graph<'a> {
             .filter(|generation| *generation >= oldest)
             .filter(|generation| *generation == oldest || is_reachable(build, *generation))
             .collect();
-        options.into_iter().collect()
+        options
+            .into_iter()
+            .map(|wanted| (wanted, self.target(component, build, wanted)))
+            .collect()
     }
 }
 
@@ -321,9 +327,9 @@ fn has_generations(version: WindowsVersion) -> bool {
 fn meetings(
     rollout: &Rollout,
     host: usize,
-    kind: &HostKind,
     build: HostBuild,
     placements: &[u32],
+    generations: &mut Generations,
 ) -> BTreeMap<(usize, Isolation), Meeting> {
     let mut meets = BTreeMap::new();
     for &index in placements {
@@ -345,7 +351,7 @@ fn meetings(
                     is_fine: finding.outcome != Outcome::Incompatible,
                     takes: finding
                         .image_build
-                        .filter(|_| is_one_generation(image, kind, build)),
+                        .filter(|_| generations.is_one(rollout, host, placed.image, build)),
                 };
                 meets.insert((placed.image, finding.isolation), meeting);
             }
@@ -354,8 +360,21 @@ fn meetings(
     meets
 }
 
-/// Whether all that a host may take of an image is of one generation. Where it is not, no generation
-/// of hosts is right.
+/// Whether all that a host may take of an image is of one generation, asked once for each kind of
+/// host and image. Where it is not, no generation of hosts is right.
+#[derive(Default)]
+struct Generations(HashMap<(usize, usize), bool>);
+
+impl Generations {
+    fn is_one(&mut self, rollout: &Rollout, host: usize, image: usize, build: HostBuild) -> bool {
+        let kind = rollout.kind_of[host];
+        let known = self.0.entry((kind, image));
+        *known.or_insert_with(|| {
+            is_one_generation(&rollout.images[image], &rollout.kinds[kind], build)
+        })
+    }
+}
+
 fn is_one_generation(image: &Image, kind: &HostKind, build: HostBuild) -> bool {
     let variants = image.variants();
     let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
