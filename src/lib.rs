@@ -4,6 +4,7 @@
 //! Dependencies point one way: `cli` uses everything, `windows` uses nothing of the project.
 
 pub mod catalog;
+pub mod causes;
 pub mod cli;
 pub mod cluster;
 pub mod demo;

@@ -16,6 +16,7 @@ use super::docker_args::DockerArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
+use crate::causes::in_one_line;
 use crate::oci::base::{BaseRegistry, BaseRepository, Listing};
 use crate::oci::mirror::MirrorTarget;
 use crate::oci::registry::{Connection, Login, Ping, Registry, RegistryError};
@@ -227,12 +228,7 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
 }
 
 fn failed(kind: &'static str, host: &str, error: &RegistryError) -> Check {
-    let mut finding = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        finding = format!("{finding}: {error}");
-        cause = error.source();
-    }
+    let finding = in_one_line(error);
     let mend = error.hint().unwrap_or_else(|| {
         format!(
             "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"

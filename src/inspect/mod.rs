@@ -14,12 +14,12 @@ mod shutdown;
 mod stream;
 
 use std::error::Error;
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream as futures};
 use serde::{Serialize, Serializer};
 
+use crate::causes::in_one_line;
 use crate::oci::copy::PlatformFilter;
 use crate::oci::document::{Digest, Image};
 use crate::oci::store::{Source, StoreError};
@@ -185,17 +185,6 @@ async fn image_facts(
     facts.shutdown = Some(ShutdownTimes::new(found.shutdown, complete));
     facts.registry = found.registry;
     facts
-}
-
-/// An error with its causes in one line.
-fn in_one_line(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let _ = write!(text, ": {cause}");
-        next = cause.source();
-    }
-    text
 }
 
 fn as_texts<S: Serializer>(errors: &[impl Error], serializer: S) -> Result<S::Ok, S::Error> {

@@ -21,6 +21,7 @@ use super::prefix::{PrefixError, RegistryPrefix};
 use super::reference::{Reference, ReferenceError};
 use super::registry::Registry;
 use super::store::{Sink, Source};
+use crate::causes::in_one_line;
 use crate::progress::Progress;
 
 /// How many images are dealt with at once; their blobs have a bound of their own.
@@ -264,13 +265,8 @@ fn published_name(target: &Reference, copied: Option<&CopyReport>) -> String {
 
 #[expect(clippy::ref_option, reason = "serde hands the field over like this")]
 fn as_text<S: Serializer>(error: &Option<CopyError>, serializer: S) -> Result<S::Ok, S::Error> {
-    let mut causes = Vec::new();
-    let mut cause = error.as_ref().map(|error| error as &dyn std::error::Error);
-    while let Some(error) = cause {
-        causes.push(error.to_string());
-        cause = error.source();
-    }
-    serializer.serialize_str(&causes.join(": "))
+    let said = error.as_ref().map(|error| in_one_line(error));
+    serializer.serialize_str(&said.unwrap_or_default())
 }
 
 fn totals(images: &[MirroredImage]) -> Totals {

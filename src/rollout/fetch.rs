@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
-use std::fmt::Write as _;
 
 use futures_util::{StreamExt, stream};
 
 use super::image::{Content, Image, Variant};
+use crate::causes::in_one_line;
 use crate::oci::document::{Descriptor, Document, Index, Manifest, Sealed};
 use crate::oci::reference::parse_reference;
 use crate::oci::registry::Registry;
@@ -83,12 +83,7 @@ pub async fn fetch(wanted: &[Wanted], registry: &Registry) -> Vec<Image> {
 }
 
 fn unreadable(error: &dyn Error, hint: Option<String>) -> Content {
-    let mut reason = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let _ = write!(reason, ": {cause}");
-        next = cause.source();
-    }
+    let reason = in_one_line(error);
     Content::Unreadable { reason, hint }
 }
 

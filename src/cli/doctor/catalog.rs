@@ -1,7 +1,6 @@
 //! Whether updates can be looked for. Only two commands need the catalog, and sites without a way to
 //! the internet have none: one that nobody named may be out of reach.
 
-use std::error::Error;
 use std::time::Duration;
 
 use clap::Args;
@@ -9,6 +8,7 @@ use reqwest::Url;
 
 use super::Check;
 use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, RetryPolicy};
+use crate::causes::in_one_line;
 use crate::cli::hotfix::catalog_hint;
 use crate::http::{host_of, shown};
 
@@ -53,7 +53,7 @@ impl CatalogArg {
                 let finding = format!("answers; updates found for {SAMPLE}: {hits}");
                 return Check::ok(KIND, &subject, finding);
             }
-            Ok(Err(error)) => (with_causes(&error), catalog_hint(&error)),
+            Ok(Err(error)) => (in_one_line(&error), catalog_hint(&error)),
             Err(_) => (
                 format!("no answer within {} s", patience.as_secs_f32()),
                 None,
@@ -82,14 +82,4 @@ async fn search(address: &str, insecure: &[String]) -> Result<usize, CatalogErro
     let http = Http::new(insecure, once)?;
     let hits = Catalog::at(address, &http)?.search(SAMPLE).await?;
     Ok(hits.len())
-}
-
-fn with_causes(error: &CatalogError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

@@ -1,9 +1,8 @@
 //! Whether the docker engine has a daemon to build with. A daemon that nobody asked for may be
 //! missing or make other containers: the direct engine needs none.
 
-use std::error::Error;
-
 use super::Check;
+use crate::causes::in_one_line;
 use crate::cli::docker_args::DockerArgs;
 use crate::engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
 use crate::oci::registry::Connection;
@@ -32,7 +31,7 @@ pub(super) async fn check(arguments: &DockerArgs, reached: &[(String, Connection
         Err(error) => {
             let mend = error.hint();
             let mend = mend.unwrap_or_else(|| format!("check that {subject} is Docker's"));
-            vec![Check::problem(KIND, &subject, with_causes(&error), mend)]
+            vec![Check::problem(KIND, &subject, in_one_line(&error), mend)]
         }
     }
 }
@@ -96,14 +95,4 @@ fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
             "install a newer Docker there, so that bases can be held against the host's version",
         ),
     }
-}
-
-fn with_causes(error: &DockerError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }

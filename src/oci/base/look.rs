@@ -3,8 +3,9 @@
 
 use oci_spec::image::Digest;
 
+use crate::causes::in_one_line;
 use crate::oci::document::{
-    Descriptor, Document, DocumentError, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Sealed,
+    Descriptor, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Sealed,
 };
 use crate::oci::registry::{RegistryError, Repository};
 use crate::windows::version::WindowsVersion;
@@ -165,13 +166,6 @@ async fn load_config(
     Ok(Sealed::<ImageConfig>::verify(bytes, descriptor.digest())
         .and_then(|config| Image::new(manifest, config))
         .map_err(|error| in_one_line(&error)))
-}
-
-fn in_one_line(error: &DocumentError) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 /// The version of Windows in an image; a reason where it is none for Windows nodes.
