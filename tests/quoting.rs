@@ -209,7 +209,7 @@ fn a_joined_line_arrives_as_the_list_that_went_in() {
         .map(|list| std::iter::once(wine.spaced.clone()).chain(list).collect())
         .collect();
     let lines: Vec<String> = lists.iter().map(|list| argv::join(list)).collect();
-    assert_arrived(&lists, wine.run(&lines));
+    assert_arrived(wine, &lists, &lines);
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn a_text_for_cmd_arrives_through_cmd() {
         .map(|list| command_text(Shell::Cmd, Escape::Backslash, list).unwrap())
         .map(|text| format!("{}{text}", cmd::PREFIX))
         .collect();
-    assert_arrived(&lists, wine.run(&lines));
+    assert_arrived(wine, &lists, &lines);
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn what_powershell_would_start_arrives() {
             powershell::native_command_line(&words)
         })
         .collect();
-    assert_arrived(&lists, wine.run(&lines));
+    assert_arrived(wine, &lists, &lines);
 }
 
 #[test]
@@ -280,9 +280,14 @@ fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
     );
 }
 
-fn assert_arrived(lists: &[Vec<String>], seen: Vec<Seen>) {
-    for (list, seen) in lists.iter().zip(seen) {
-        assert_eq!(seen.runtime.as_ref(), Some(list));
-        assert_eq!(seen.shell32.as_ref(), Some(list));
+fn assert_arrived(wine: &Wine, lists: &[Vec<String>], lines: &[String]) {
+    let seen = wine.run(lines);
+    for ((list, line), mut seen) in lists.iter().zip(lines).zip(seen) {
+        // Once in many thousands of starts, a process of wine ends before it does anything.
+        if seen == Seen::default() {
+            seen = wine.run(std::slice::from_ref(line)).remove(0);
+        }
+        assert_eq!(seen.runtime.as_ref(), Some(list), "{line}");
+        assert_eq!(seen.shell32.as_ref(), Some(list), "{line}");
     }
 }
