@@ -1,6 +1,7 @@
 //! Base images, resolved against a registry that counts the requests.
 #![allow(clippy::unwrap_used)]
 
+mod serving;
 mod stand_in;
 
 use std::sync::Arc;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod fake_catalog;
+mod serving;
 mod stand_in;
 mod support;
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod fake_catalog;
+mod serving;
 
 use std::fs;
 use std::path::Path;

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod api;
+mod serving;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};

@@ -1,6 +1,7 @@
 //! `wincimg lint`, driven as a user would.
 #![allow(clippy::unwrap_used)]
 
+mod serving;
 mod stand_in;
 
 use assert_cmd::Command;

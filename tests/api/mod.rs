@@ -13,6 +13,8 @@ use axum::http::{Request, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::serving::serve;
+
 /// A running server; it ends with the test's process.
 pub struct Api {
     state: Shared,
@@ -35,20 +37,8 @@ struct Played {
 impl Api {
     pub fn start() -> Self {
         let state = Shared::default();
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let router = Router::new().fallback(answer).with_state(state.clone());
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                axum::serve(listener, router).await.unwrap();
-            });
-        });
+        let answers = state.clone();
+        let address = serve(|_| Router::new().fallback(answer).with_state(answers));
         let folder = tempfile::tempdir().unwrap();
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",

@@ -20,6 +20,8 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, stream};
 use sha2::Digest as _;
 
+use crate::serving::serve;
+
 /// As many as the real one has.
 const PAGE: usize = 25;
 
@@ -92,22 +94,12 @@ pub const ERROR_PAGE: &str = "<html><body><div id='errorPageDisplayedError'>The 
 impl FakeCatalog {
     pub fn start() -> Self {
         let content = Arc::new(Mutex::new(Content::default()));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let host = listener.local_addr().unwrap().to_string();
-        let router = Router::new()
-            .fallback(answer)
-            .with_state((content.clone(), host.clone()));
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                axum::serve(listener, router).await.unwrap();
-            });
+        let state = content.clone();
+        let address = serve(|address| {
+            let state = (state, address.to_string());
+            Router::new().fallback(answer).with_state(state)
         });
+        let host = address.to_string();
         Self { host, content }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 
 use super::*;
+use crate::serving::serve;
 
 #[test]
 fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
@@ -93,7 +94,7 @@ fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
 fn images_are_asked_for_at_the_same_time() {
     let (asked, at_once) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counters = (asked.clone(), at_once.clone());
-    let slow = serve(axum::Router::new().fallback(move || {
+    let routes = axum::Router::new().fallback(move || {
         let (asked, at_once) = counters.clone();
         async move {
             at_once.fetch_max(asked.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -101,7 +102,8 @@ fn images_are_asked_for_at_the_same_time() {
             asked.fetch_sub(1, Ordering::SeqCst);
             StatusCode::NOT_FOUND
         }
-    }));
+    });
+    let slow = serve(|_| routes).to_string();
     let images = (0..8).map(|index| format!("{slow}/app-{index}:1"));
     let (_, report) = json_of(
         wincimg()
@@ -114,28 +116,11 @@ fn images_are_asked_for_at_the_same_time() {
 
 /// A registry that answers 401 to everybody.
 fn locked_registry() -> String {
-    serve(axum::Router::new().fallback(|| async {
+    let routes = axum::Router::new().fallback(|| async {
         let challenge = [("www-authenticate", "Basic realm=\"secret\"")];
         (StatusCode::UNAUTHORIZED, challenge, "")
-    }))
-}
-
-/// Serves until the test's process ends; the host to ask.
-fn serve(router: axum::Router) -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.set_nonblocking(true).unwrap();
-    let host = listener.local_addr().unwrap().to_string();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .unwrap();
-        runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-            axum::serve(listener, router).await.unwrap();
-        });
     });
-    host
+    serve(|_| routes).to_string()
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! `wincimg check-compat` for images in registries and for the workloads of whole clusters.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../serving/mod.rs"]
+mod serving;
 #[path = "../stand_in/mod.rs"]
 mod stand_in;
 

@@ -12,6 +12,8 @@ use axum::http::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::serving::serve;
+
 const PAGE: usize = 1000;
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
 const INDEX: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
@@ -40,20 +42,9 @@ type Change = Box<dyn FnOnce(&mut Content) + Send>;
 impl StandIn {
     pub fn start() -> Self {
         let content = Arc::new(Mutex::new(Content::default()));
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let host = listener.local_addr().unwrap().to_string();
-        let router = Router::new().fallback(answer).with_state(content.clone());
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                axum::serve(listener, router).await.unwrap();
-            });
-        });
+        let state = content.clone();
+        let address = serve(|_| Router::new().fallback(answer).with_state(state));
+        let host = address.to_string();
         Self { host, content }
     }
 
