@@ -15,7 +15,8 @@ use support::windows_builds::{as_shown, build, build_all, id, plan};
 use support::windows_daemon::{WindowsDaemon, info, server_2019};
 use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::dockerfile::Rendered;
-use wincimg::engine::delivery::{Delivered, DeliveryError, Destination, Naming};
+use wincimg::engine::delivered::Delivered;
+use wincimg::engine::delivery::{DeliveryError, Destination, Naming};
 use wincimg::engine::docker::{
     BuildOptions, Daemon, DaemonDelivery, Endpoint, Environment, Prepared,
 };

@@ -3,9 +3,12 @@
 //! Images for several hosts differ in their bases. Where the time of everything new is the same too,
 //! as `SOURCE_DATE_EPOCH` makes it, so are their layers: one is compressed, sent and kept, not four.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::direct::{AssembleOptions, DirectError};
+use jiff::Timestamp;
+
+use super::error::DirectError;
 use super::iis;
 use crate::layer::{
     Compression, Layer, LayerError, LayerPath, Spooled, SpooledBlob, WriteOptions, Written,
@@ -19,6 +22,27 @@ use crate::windows::path::ImagePath;
 
 /// A layer up to this size never touches the disk.
 const IN_MEMORY: usize = 4 << 20;
+
+/// How an image is put together.
+#[derive(Clone)]
+pub struct AssembleOptions {
+    /// The compression of the recipe's layer.
+    pub compression: Compression,
+    /// The time that everything new carries; the base's own where absent.
+    pub created: Option<Timestamp>,
+    /// Set from elsewhere, this ends the work soon.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for AssembleOptions {
+    fn default() -> Self {
+        Self {
+            compression: Compression::Gzip,
+            created: None,
+            cancelled: Arc::default(),
+        }
+    }
+}
 
 /// A layer that is ready to be sent, to as many places as need it.
 #[derive(Debug)]

@@ -5,121 +5,21 @@
 //! base only the manifest and the configuration are read, unless its layers have to be copied.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::addition::{Addition, Additions};
-use crate::layer::{Compression, LayerError};
-use crate::oci::copy::{Copier, CopyError, Foreign, PlannedBlob};
+use super::addition::{Addition, Additions, AssembleOptions};
+use super::error::DirectError;
+use crate::oci::copy::{Copier, Foreign, PlannedBlob};
 use crate::oci::document::{
     self, ContainerConfig, Descriptor, Document, DocumentError, Flavour, History, Image,
 };
-use crate::oci::store::{Sink, Source, StoreError};
+use crate::oci::store::{Sink, Source};
 use crate::progress::Progress;
 use crate::recipe::Plan;
-use crate::windows::hive::WriteError;
 use crate::windows::iis::IisSettings;
-use crate::windows::iis::webconfig::WebConfigError;
-
-/// How an image is put together.
-#[derive(Clone)]
-pub struct AssembleOptions {
-    /// The compression of the recipe's layer.
-    pub compression: Compression,
-    /// The time that everything new carries; the base's own where absent.
-    pub created: Option<Timestamp>,
-    /// Set from elsewhere, this ends the work soon.
-    pub cancelled: Arc<AtomicBool>,
-}
-
-impl Default for AssembleOptions {
-    fn default() -> Self {
-        Self {
-            compression: Compression::Gzip,
-            created: None,
-            cancelled: Arc::default(),
-        }
-    }
-}
-
-/// Why the direct engine could not make an image.
-#[derive(Debug, thiserror::Error)]
-pub enum DirectError {
-    /// The plan has commands, and there is no Windows here to run them.
-    #[error(
-        "the direct engine cannot run commands, which need Windows: step {number} of {count} is `{step}`"
-    )]
-    NeedsWindows {
-        /// The first such step, counted from 1.
-        number: usize,
-        /// How many there are.
-        count: usize,
-        /// The step itself.
-        step: String,
-    },
-    /// The base is no Windows image.
-    #[error("the base {base} is no Windows image but one for {os:?}")]
-    NotWindows {
-        /// The base.
-        base: String,
-        /// What its configuration says.
-        os: String,
-    },
-    /// The base does not say when it was made, and nobody else did.
-    #[error("the base {base} was created at {text:?}, which is no time: set SOURCE_DATE_EPOCH")]
-    NoTime {
-        /// The base.
-        base: String,
-        /// What its configuration says.
-        text: String,
-    },
-    /// A setting is one of the web server's own, which only its tools can change.
-    #[error("the direct engine cannot set {setting}, which needs Windows: appcmd does it")]
-    NeedsAppcmd {
-        /// The setting by its name.
-        setting: String,
-    },
-    /// The site's `web.config` cannot take the settings.
-    #[error("the settings of IIS cannot be merged into {path}")]
-    WebConfig {
-        /// The file, on disk or in the image.
-        path: String,
-        /// What is wrong with it.
-        source: WebConfigError,
-    },
-    /// The registry changes cannot be in a delta hive.
-    #[error("the registry changes cannot be written")]
-    Hive(#[from] WriteError),
-    /// The layer could not be written.
-    #[error(transparent)]
-    Layer(#[from] LayerError),
-    /// The image's documents do not fit together.
-    #[error(transparent)]
-    Document(#[from] DocumentError),
-    /// The image could not be brought to its place.
-    #[error(transparent)]
-    Copy(#[from] CopyError),
-    /// A place failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-}
-
-impl DirectError {
-    /// What to type next, where there is something.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Copy(error) => error.hint(),
-            Self::Store(error) => error.hint(),
-            Self::NeedsWindows { .. } | Self::NeedsAppcmd { .. } => Some(
-                "build with --engine docker, on a Docker daemon for Windows containers".to_owned(),
-            ),
-            _ => None,
-        }
-    }
-}
 
 /// An image that is ready to be published.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use super::direct::DirectError;
+use super::error::DirectError;
 use crate::layer::{Layer, LayerError, LayerPath, Source};
 use crate::windows::iis::IisSettings;
 use crate::windows::iis::webconfig::merge;

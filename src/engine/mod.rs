@@ -2,10 +2,12 @@
 //! images without Windows, [`docker`] lets a daemon on Windows make them, [`delivery`] brings them to
 //! where they belong.
 
-mod addition;
+pub mod addition;
+pub mod delivered;
 pub mod delivery;
 pub mod direct;
 pub mod docker;
+pub mod error;
 mod iis;
 pub mod order;
 mod output;

@@ -9,7 +9,8 @@ use crate::cli::docker_args::{DockerArgs, endpoint_failure};
 use crate::cli::failure::Failure;
 use crate::cli::render::render_failure;
 use crate::dockerfile::render;
-use crate::engine::delivery::{Delivered, Destination};
+use crate::engine::delivered::Delivered;
+use crate::engine::delivery::Destination;
 use crate::engine::docker::{
     BuildOptions, Daemon, DaemonDelivery, DockerError, Info, Preflight, Prepared,
 };

@@ -13,10 +13,8 @@ use super::error::DockerError;
 use super::outgoing::Moved;
 use super::preflight::{Obstacle, Preflight};
 use crate::dockerfile::Rendered;
-use crate::engine::delivery::{
-    Delivered, DeliveredImage, DeliveredLayer, DeliveryError, Destination, Naming, base_of,
-    check_tags, deliver_index, layers_of,
-};
+use crate::engine::delivered::{Delivered, DeliveredImage, DeliveredLayer, base_of, layers_of};
+use crate::engine::delivery::{DeliveryError, Destination, Naming, check_tags, deliver_index};
 use crate::engine::order::PlannedImage;
 use crate::oci::base::BaseImage;
 use crate::oci::copy::CopyError;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tokio::io::AsyncWriteExt;
 
 use super::deliver::{Built, DaemonDelivery, DaemonError, base_layers};
-use crate::engine::delivery::{DeliveredLayer, TRANSFERS, layers_of};
+use crate::engine::delivered::{DeliveredLayer, layers_of};
+use crate::engine::delivery::TRANSFERS;
 use crate::oci::copy::{Copier, CopyOptions, CopyPlan};
 use crate::oci::document::{Descriptor, Document, Flavour, Image, media_type::is_foreign};
 use crate::oci::registry::{DaemonCredential, Repository};
