@@ -109,7 +109,7 @@ impl Demo {
     }
 }
 
-fn steps(host: &str) -> [Step; 5] {
+fn steps(host: &str) -> [Step; 6] {
     let step = |what, command, answer| Step {
         what,
         command,
@@ -144,8 +144,15 @@ fn steps(host: &str) -> [Step; 5] {
             Answer::Yes,
         ),
         step(
-            "Will an image of the old build start on all nodes? The answer is no, with exit code 1:",
-            format!("check-compat --nodes {NODES} --image-build {OLD}"),
+            "Before a rollout: does it start on every node? The index has an image for each.",
+            format!("check-compat --nodes {NODES} {host}/pause --insecure-registry {host}"),
+            Answer::Yes,
+        ),
+        step(
+            "And the old node's image alone? The answer is no, with exit code 1, and what to do:",
+            format!(
+                "check-compat --nodes {NODES} {host}/pause:10.0.{OLD} --insecure-registry {host}"
+            ),
             Answer::No,
         ),
     ]
