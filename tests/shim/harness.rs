@@ -1,6 +1,6 @@
 //! A shim that runs, and what it said.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -56,27 +56,24 @@ pub(crate) struct Running {
 
 impl Running {
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command
+        // One pipe for both streams keeps the order in which things were said.
+        let (said, speaker) = std::io::pipe().unwrap();
+        let child = command
             .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
+            .stdout(speaker.try_clone().unwrap())
+            .stderr(speaker)
             .spawn()
             .unwrap();
+        // It holds the speaker's ends too, and the pipe would never close.
+        drop(command);
         let (sender, lines) = channel();
-        let streams: [Box<dyn Read + Send>; 2] = [
-            Box::new(child.stdout.take().unwrap()),
-            Box::new(child.stderr.take().unwrap()),
-        ];
-        for stream in streams {
-            let sender = sender.clone();
-            thread::spawn(move || {
-                for line in BufReader::new(stream).lines() {
-                    if line.is_err() || sender.send(line.unwrap_or_default()).is_err() {
-                        return;
-                    }
+        thread::spawn(move || {
+            for line in BufReader::new(said).lines() {
+                if line.is_err() || sender.send(line.unwrap_or_default()).is_err() {
+                    return;
                 }
-            });
-        }
+            }
+        });
         Self {
             child,
             lines,
