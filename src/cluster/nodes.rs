@@ -9,7 +9,6 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use super::null_is_default;
-use super::scheduling::Taint;
 use super::text::without_place;
 use crate::windows::compat::{Edition, HostBuild, Runtime};
 use crate::windows::version::WindowsVersion;
@@ -38,6 +37,40 @@ pub struct Node {
     pub labels_are_complete: bool,
     /// What keeps pods off it.
     pub taints: Vec<Taint>,
+}
+
+/// What keeps pods off a node.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
+pub struct Taint {
+    /// Its name.
+    pub key: String,
+    /// Its value.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub value: String,
+    /// `NoSchedule`, `NoExecute` or `PreferNoSchedule`.
+    #[serde(default, deserialize_with = "null_is_default")]
+    pub effect: String,
+}
+
+impl Taint {
+    /// Whether Kubernetes itself sets and removes it as a node's condition changes.
+    pub(super) fn is_passing(&self) -> bool {
+        matches!(
+            self.key.as_str(),
+            "node.kubernetes.io/not-ready"
+                | "node.kubernetes.io/unreachable"
+                | "node.kubernetes.io/unschedulable"
+                | "node.kubernetes.io/memory-pressure"
+                | "node.kubernetes.io/disk-pressure"
+                | "node.kubernetes.io/pid-pressure"
+                | "node.kubernetes.io/network-unavailable"
+                | "node.kubernetes.io/out-of-service"
+                | "node.cloudprovider.kubernetes.io/uninitialized"
+                | "node.cloudprovider.kubernetes.io/shutdown"
+                | "ToBeDeletedByClusterAutoscaler"
+                | "DeletionCandidateOfClusterAutoscaler"
+        )
+    }
 }
 
 /// The nodes of a cluster.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::nodes::{BUILD_LABEL, Node, OLD_OS_LABEL, OS_LABEL};
+use super::nodes::{BUILD_LABEL, Node, OLD_OS_LABEL, OS_LABEL, Taint};
 use super::null_is_default;
 
 /// Where a pod may be put.
@@ -62,19 +62,6 @@ pub enum Operator {
     Gt,
     /// It is a number and less.
     Lt,
-}
-
-/// What keeps pods off a node.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize)]
-pub struct Taint {
-    /// Its name.
-    pub key: String,
-    /// Its value.
-    #[serde(default, deserialize_with = "null_is_default")]
-    pub value: String,
-    /// `NoSchedule`, `NoExecute` or `PreferNoSchedule`.
-    #[serde(default, deserialize_with = "null_is_default")]
-    pub effect: String,
 }
 
 /// Taints that do not matter to a pod.
@@ -243,27 +230,6 @@ impl Requirement {
             }
             _ => System::Unsaid,
         }
-    }
-}
-
-impl Taint {
-    /// Whether Kubernetes itself sets and removes it as a node's condition changes.
-    fn is_passing(&self) -> bool {
-        matches!(
-            self.key.as_str(),
-            "node.kubernetes.io/not-ready"
-                | "node.kubernetes.io/unreachable"
-                | "node.kubernetes.io/unschedulable"
-                | "node.kubernetes.io/memory-pressure"
-                | "node.kubernetes.io/disk-pressure"
-                | "node.kubernetes.io/pid-pressure"
-                | "node.kubernetes.io/network-unavailable"
-                | "node.kubernetes.io/out-of-service"
-                | "node.cloudprovider.kubernetes.io/uninitialized"
-                | "node.cloudprovider.kubernetes.io/shutdown"
-                | "ToBeDeletedByClusterAutoscaler"
-                | "DeletionCandidateOfClusterAutoscaler"
-        )
     }
 }
 
