@@ -29,7 +29,7 @@ pub(super) fn for_verdict(
     let commands = match fix {
         Fix::PatchHost { to, kb } => patch_commands(to, kb),
         Fix::RebuildImage { host, .. } => vec![rebuild_command(image, &with_host(image, host))],
-        Fix::UseHyperV => Vec::new(),
+        Fix::UseHyperV | Fix::RebuildForHyperV { .. } => Vec::new(),
         Fix::FindVersion => match &image.reference {
             Some(reference) if version.is_none_or(|own| own.revision.is_none()) => {
                 vec![format!("wincimg inspect {}", quoted(reference))]

@@ -233,6 +233,11 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
                 || update.is_some_and(|update| update.version() == image);
             Some(match rule {
                 Rule::ClientProcessIsolation if hyperv_would => Fix::UseHyperV,
+                Rule::ClientProcessIsolation | Rule::HypervImageNewer
+                    if base_release_for(host.version.build).is_none() =>
+                {
+                    Fix::RebuildForHyperV { host }
+                }
                 Rule::RevisionMismatch2016 | Rule::Baseline202002
                     if host.version < image && patchable =>
                 {

@@ -25,6 +25,12 @@ pub enum Fix {
     },
     /// Ask for Hyper-V isolation.
     UseHyperV,
+    /// Build the image again on an older base and ask for Hyper-V isolation: there is no base of
+    /// the host's own build.
+    RebuildForHyperV {
+        /// The host it is for.
+        host: HostBuild,
+    },
     /// Find out the version that is missing.
     FindVersion,
 }
@@ -55,6 +61,11 @@ impl fmt::Display for Fix {
                 Ok(())
             }
             Self::UseHyperV => f.write_str("run it with Hyper-V isolation"),
+            Self::RebuildForHyperV { host } => write!(
+                f,
+                "build the image again on a base that is not newer than build {}, and run it with Hyper-V isolation",
+                host.version.build
+            ),
             Self::FindVersion => f.write_str(
                 "give the full version, such as 17763.973: a node has it in \
                  status.nodeInfo.kernelVersion, an image in its config's os.version",

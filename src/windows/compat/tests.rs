@@ -98,6 +98,12 @@ fn fixes_say_what_to_do_next() {
         "build the image again on a base that fits the host: tag ltsc2022"
     );
     assert_eq!(fix("19045.1", "17763.1"), "run it with Hyper-V isolation");
+    assert_eq!(
+        fix("19045.1", "20348.1"),
+        "build the image again on a base that is not newer than build 19045, and run it with \
+         Hyper-V isolation",
+        "there is no base of the client's own build, and it would need Hyper-V isolation as well"
+    );
     assert_eq!(fix("20348.1", "20348.1"), "");
     assert_eq!(
         fix("17763.973", "17763.1040"),
