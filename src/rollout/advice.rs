@@ -2,7 +2,7 @@
 
 use super::finding::HostKind;
 use super::image::{Image, Variant};
-use crate::oci::reference::parse_reference;
+use crate::oci::store::Location;
 use crate::windows::compat::{Fix, HostBuild, Verdict};
 use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
@@ -91,21 +91,36 @@ pub(super) fn rebuild_command(image: &Image, hosts: &[WindowsVersion]) -> String
     for host in hosts {
         flag("host-build", host.to_string());
     }
-    let parsed = image
+    let place = image
         .reference
         .as_deref()
-        .and_then(|text| parse_reference(text).ok());
-    if let Some(reference) = parsed {
-        let (prefix, name) = match reference.repository().rsplit_once('/') {
-            Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
-            None => (reference.registry().to_owned(), reference.repository()),
-        };
-        flag("registry", prefix);
-        flag("name", name.to_owned());
-        if let Some(tag) = reference.tag() {
-            flag("tag", tag.to_owned());
+        .and_then(|text| text.parse().ok());
+    match place {
+        Some(Location::Registry(reference)) => {
+            let (prefix, name) = match reference.repository().rsplit_once('/') {
+                Some((prefix, name)) => (format!("{}/{prefix}", reference.registry()), name),
+                None => (reference.registry().to_owned(), reference.repository()),
+            };
+            flag("registry", prefix);
+            flag("name", name.to_owned());
+            if let Some(tag) = reference.tag() {
+                flag("tag", tag.to_owned());
+            }
+            words.push("--push".to_owned());
         }
-        words.push("--push".to_owned());
+        Some(Location::Layout { dir, tag }) => {
+            flag("output", quoted(&format!("oci:{}", dir.display())));
+            if let Some(tag) = tag {
+                flag("tag", tag);
+            }
+        }
+        Some(Location::Archive { file, .. }) => {
+            flag(
+                "output",
+                quoted(&format!("docker-archive:{}", file.display())),
+            );
+        }
+        None => {}
     }
     words.join(" ")
 }

@@ -138,6 +138,34 @@ fn what_nothing_mends_is_left() {
 }
 
 #[test]
+fn an_image_on_a_disk_is_built_there_again_and_pushed_nowhere() {
+    let mut request = request(&["17763.1158"], &["17763.973", "17763.973", "17763.973"]);
+    let places = [
+        "oci:./my images:1.4",
+        "oci:web",
+        "docker-archive:web.tar:web:1",
+    ];
+    for (image, place) in request.images.iter_mut().zip(places) {
+        image.reference = Some(place.to_owned());
+    }
+    let plan = plan(&request);
+    let commands: Vec<String> = plan
+        .actions
+        .iter()
+        .flat_map(Action::commands)
+        .cloned()
+        .collect();
+    assert_eq!(
+        commands,
+        [
+            "wincimg build RECIPE --host-build 17763.1158 --output 'oci:./my images' --tag 1.4",
+            "wincimg build RECIPE --host-build 17763.1158 --output oci:web",
+            "wincimg build RECIPE --host-build 17763.1158 --output docker-archive:web.tar",
+        ]
+    );
+}
+
+#[test]
 fn commands_are_ready_to_type() {
     let plan = plan(&request(
         &["17763.973"],
