@@ -17,8 +17,9 @@ use super::session::Session;
 use crate::oci::base::BaseRepository;
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
 use crate::oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, mirror};
-use crate::oci::reference::{Reference, parse_reference};
+use crate::oci::reference::Reference;
 use crate::oci::registry::Registry;
+use crate::oci::store::Location;
 
 /// Copy images with every layer to a registry of your own, so that nodes need no internet
 #[derive(Debug, Args)]
@@ -78,6 +79,18 @@ fn read_jobs(text: &str) -> Result<usize, String> {
     }
 }
 
+/// Reads the name of an image in a registry. What is on a disk for other commands would be one on
+/// Docker Hub here, which nobody means.
+fn in_a_registry(image: &str) -> Result<Reference, Failure> {
+    match image.parse().map_err(Failure::usage)? {
+        Location::Registry(reference) => Ok(reference),
+        place => Err(
+            Failure::usage(anyhow!("{place} is in no registry, and images are mirrored from there"))
+                .hint("`wincimg build` pushes what it builds with --registry … --push; skopeo copies what is on a disk already"),
+        ),
+    }
+}
+
 /// An image as the command line names it.
 enum Wanted {
     Image(Reference),
@@ -130,7 +143,7 @@ impl Mirror {
                         repository: repository.map_err(name_failure)?,
                     }
                 }
-                None => Wanted::Image(parse_reference(image).map_err(Failure::usage)?),
+                None => Wanted::Image(in_a_registry(image)?),
             });
         }
         let has_base = wanted
