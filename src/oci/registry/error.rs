@@ -228,9 +228,9 @@ pub enum RegistryError {
     )]
     DigestAlgorithm(String),
     /// The bytes to upload could not be read.
-    #[error("cannot read {what} to upload it")]
+    #[error("cannot {what}: its content could not be read")]
     Source {
-        /// The bytes' name.
+        /// What was asked, with the bytes' name.
         what: String,
         /// Why not.
         source: io::Error,
@@ -320,8 +320,71 @@ impl RegistryError {
                 "a proxy before the registry limits the size of requests (nginx: client_max_body_size 0)"
                     .to_owned(),
             ),
+            Self::Status { status, detail, .. }
+                if *status == StatusCode::BAD_REQUEST && detail.contains("DIGEST_INVALID") =>
+            {
+                Some(
+                    "the place that it was read from has other bytes than the image says: take the image from elsewhere"
+                        .to_owned(),
+                )
+            }
             Self::Token { source, .. } | Self::GaveUp { source, .. } => source.hint(),
+            // What another host said while it was read from; not what is missing there, which is
+            // no name or tag of anybody's.
+            Self::Source { source, .. } => source
+                .get_ref()
+                .and_then(|inner| inner.downcast_ref::<Self>())
+                .filter(|inner| !inner.is_not_found())
+                .and_then(Self::hint),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn source(inner: RegistryError) -> RegistryError {
+        RegistryError::Source {
+            what: "upload blob sha256:00 to mirror.lan/app".to_owned(),
+            source: io::Error::other(inner),
+        }
+    }
+
+    fn status(status: StatusCode, detail: &str) -> RegistryError {
+        RegistryError::Status {
+            host: "cdn.lan".to_owned(),
+            what: "do it".to_owned(),
+            status,
+            detail: detail.to_owned(),
+            retry_after: None,
+        }
+    }
+
+    #[test]
+    fn what_stops_the_reading_of_an_upload_is_said_with_its_own_mend() {
+        let insecure = source(RegistryError::InsecureUrl {
+            url: "http://cdn.lan/layer".to_owned(),
+            host: "cdn.lan".to_owned(),
+        });
+        assert_eq!(
+            insecure.to_string(),
+            "cannot upload blob sha256:00 to mirror.lan/app: its content could not be read"
+        );
+        let hint = insecure.hint().unwrap();
+        assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
+        let gone = source(status(StatusCode::NOT_FOUND, ""));
+        assert_eq!(gone.hint(), None, "no name or tag is wrong");
+    }
+
+    #[test]
+    fn bytes_that_a_registry_finds_wrong_are_the_fault_of_where_they_came_from() {
+        let wrong = ": provided digest did not match uploaded content (DIGEST_INVALID)";
+        let hint = status(StatusCode::BAD_REQUEST, wrong).hint().unwrap();
+        assert!(hint.contains("take the image from elsewhere"), "{hint}");
+        assert_eq!(status(StatusCode::BAD_REQUEST, "").hint(), None);
     }
 }
