@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use clap::Args;
 
-use super::{HttpArgs, http_failure};
-use crate::catalog::{CacheError, RELEASE_INFO, load_updates, refresh_updates};
+use super::{HttpArgs, http_failure, with_hint};
+use crate::catalog::{CacheError, HttpError, RELEASE_INFO, load_updates, refresh_updates};
 use crate::cli::failure::Failure;
 use crate::cli::registry_args;
 use crate::cli::session::Session;
@@ -55,13 +55,27 @@ impl TableArgs {
 }
 
 fn cache_failure(error: CacheError) -> Failure {
-    match error {
+    let hint = hint_for(&error);
+    let failure = match error {
         CacheError::Http(error) => http_failure(error),
         CacheError::Address(_) => Failure::usage(error),
-        CacheError::Page { .. } | CacheError::Unsound { .. } => Failure::from(error)
-            .hint("the table stays as it was: the same command without --refresh uses it"),
         _ => Failure::from(error),
-    }
+    };
+    with_hint(failure, hint)
+}
+
+/// What to do where the table cannot be read anew, in flags that every command with --refresh has.
+fn hint_for(error: &CacheError) -> Option<String> {
+    let hint = match error {
+        CacheError::Http(HttpError::Unreachable { .. }) => {
+            "check the network and HTTPS_PROXY, name a copy of the page with --release-info, or go on with the table as it is, without --refresh"
+        }
+        CacheError::Page { .. } | CacheError::Unsound { .. } => {
+            "the table stays as it was: the same command without --refresh uses it"
+        }
+        _ => return None,
+    };
+    Some(hint.to_owned())
 }
 
 /// Where the refreshed table is kept between runs.
@@ -74,4 +88,28 @@ fn cache_path() -> Option<PathBuf> {
         .or_else(|| folder("LOCALAPPDATA"))
         .or_else(|| Some(folder("HOME")?.join(".cache")))?;
     Some(cache.join("wincimg").join("windows-updates.tsv"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::http::{Clients, Redirects, Trust};
+
+    #[test]
+    fn a_page_out_of_reach_is_answered_with_flags_that_every_refresh_has() {
+        let clients = Clients::new("test", Redirects::HandBack);
+        let url = "https://releases.lan".parse().unwrap();
+        let client = clients.get(&url, Trust::SystemRoots).unwrap();
+        let source = client.get("https://[").build().unwrap_err();
+        let unreachable = HttpError::Unreachable {
+            host: "releases.lan".to_owned(),
+            what: "list the releases".to_owned(),
+            source,
+        };
+        let hint = hint_for(&CacheError::Http(unreachable)).unwrap();
+        assert!(hint.contains("--release-info"), "{hint}");
+        assert!(!hint.contains("--catalog"), "{hint}");
+    }
 }
