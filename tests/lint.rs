@@ -293,6 +293,13 @@ fn what_cannot_be_read_is_said_with_its_name() {
         .assert()
         .code(3)
         .stderr(contains("is not UTF-8").and(contains("hint: save it as UTF-8")));
+    for no_dockerfile in ["", "image: web\n", "FORM windows\nRUN dir\n"] {
+        lint(no_dockerfile)
+            .assert()
+            .code(3)
+            .stdout("")
+            .stderr(contains("- has no FROM, and so is no Dockerfile"));
+    }
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.arg("lint").assert().code(2);
 }

@@ -14,7 +14,7 @@ use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use crate::dockerfile::lint::{
-    BaseShell, Linted, Options, Severity, lint, write_json, write_sarif, write_text,
+    BaseShell, Linted, Options, Severity, has_from, lint, write_json, write_sarif, write_text,
 };
 use crate::oci::store::Location;
 use crate::windows::compat::HostBuild;
@@ -130,14 +130,20 @@ fn read(path: &Path) -> Result<String, Failure> {
     } else {
         std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
     };
-    String::from_utf8(bytes).map_err(|error| {
+    let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::from(anyhow!(
             "{} is not UTF-8 text at byte {at}, and so no Dockerfile",
             path.display()
         ))
         .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16")
-    })
+    })?;
+    if !has_from(&text) {
+        // No findings would read as if all were well.
+        let problem = anyhow!("{} has no FROM, and so is no Dockerfile", path.display());
+        return Err(Failure::from(problem).hint("check the file's name, and how FROM is spelt"));
+    }
+    Ok(text)
 }
 
 fn counted(number: usize, what: &str) -> String {

@@ -50,6 +50,13 @@ impl Reference {
             .any(|name| self.repository.ends_with(&format!("windows/{name}")))
             || self.repository == "mcr.microsoft.com/windows"
     }
+
+    /// Whether this is one of Microsoft's images on top of those, whose tags are given to another
+    /// image every month unless they have a version or a date in them.
+    fn is_monthly(&self) -> bool {
+        self.repository.contains("dotnet/framework/")
+            || self.repository.ends_with("windows/servercore/iis")
+    }
 }
 
 /// What a tag says about the Windows inside.
@@ -99,13 +106,18 @@ fn check_floating(
             "{}:latest is whatever was pushed last",
             reference.repository
         ),
-        Some(name) if tag.version.is_some() && !tag.fixed => format!(
+        Some(name) if !tag.fixed && (tag.version.is_some() || reference.is_monthly()) => format!(
             "{}:{name} moves to a new revision every month",
             reference.repository
         ),
         Some(_) => return,
     };
-    let message = format!("{message}; name a full version such as 10.0.17763.973, or a digest");
+    let mend = if reference.is_windows_base() {
+        "name a full version such as 10.0.17763.973, or a digest"
+    } else {
+        "name a tag that stays, or a digest"
+    };
+    let message = format!("{message}; {mend}");
     report(
         Rule::FloatingBase,
         Severity::Warning,

@@ -17,6 +17,9 @@ fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
         "FROM mcr.microsoft.com/windows/servercore:latest",
         "FROM mcr.microsoft.com/windows/nanoserver:1809",
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
+        "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8",
+        "FROM mirror:5000/mcr.microsoft.com/dotnet/framework/runtime:4.8.1",
+        "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore",
         "FROM registry:5000/team/app",
         "ARG TAG=ltsc2022\nFROM mcr.microsoft.com/windows/servercore:${TAG}",
     ] {
@@ -27,6 +30,7 @@ fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
         "FROM mcr.microsoft.com/windows/servercore:ltsc2019@sha256:00",
         "FROM mcr.microsoft.com/windows/servercore:1809-KB4534273",
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019",
+        "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114",
         "FROM registry:5000/team/app:1.4",
         "FROM scratch",
         "FROM mcr.microsoft.com/windows/servercore:${TAG}",
@@ -34,6 +38,8 @@ fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
     ] {
         assert_eq!(finding(fixed, &none), None, "{fixed}");
     }
+    let of_linux = finding("FROM ubuntu", &none).unwrap().message;
+    assert!(of_linux.ends_with("name a tag that stays, or a digest"));
     let from =
         "FROM --platform=windows/amd64 mcr.microsoft.com/windows/servercore:ltsc2019 AS base";
     assert_eq!(
