@@ -637,6 +637,10 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
         "listed/recipe.toml",
         "name = \"w\"\nbase = \"nanoserver\"\nrun = [\"dir\"]\n",
     );
+    site.write(
+        "with-site/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[files]]\ncontext = \"site\"\nto = \"/site\"\n",
+    );
     for (image, code, said) in [
         ("puase", 2, "did you mean \"pause\"?"),
         ("./nothing", 3, "cannot read the recipe ./nothing"),
@@ -652,6 +656,11 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
         ),
         ("windows", 3, "step 1 of 1 is `cmd /c dir`"),
         ("wants", 2, "add --set who=VALUE"),
+        (
+            "with-site",
+            2,
+            "the context, which is the folder .: name another",
+        ),
         ("wrong", 2, "wrong/recipe.toml:3:1: unknown field `entry`"),
     ] {
         site.build(image)

@@ -30,6 +30,9 @@ impl Recipe {
         } else if let Some(text) = &entry.context {
             let resolved = self.resolve(text, values)?;
             let path = settings.context.join(self.relative(text, &resolved)?);
+            if let Err(source) = std::fs::metadata(&path) {
+                return Err(self.not_in_context(text, path, settings.context, source));
+            }
             own_name = self.name_on_disk(text, &path)?;
             FileSource::Disk(path)
         } else if let Some(text) = &entry.content {
@@ -76,6 +79,24 @@ impl Recipe {
         match path.file_name().and_then(|name| name.to_str()) {
             Some(name) => Ok(Some(name.to_owned())),
             None => Err(self.error(text, format!("{} has no name in Unicode", path.display()))),
+        }
+    }
+
+    fn not_in_context(
+        &self,
+        text: &Text,
+        path: PathBuf,
+        context: &Path,
+        source: std::io::Error,
+    ) -> RecipeError {
+        let (line, column) = self.origin.place_of(text.offset);
+        RecipeError::NotInContext {
+            origin: self.origin.name.clone(),
+            line,
+            column,
+            path,
+            context: context.to_owned(),
+            source,
         }
     }
 

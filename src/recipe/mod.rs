@@ -103,6 +103,22 @@ pub enum RecipeError {
         /// What is wrong.
         problem: String,
     },
+    /// A file or folder of the context is not there.
+    #[error("{origin}:{line}:{column}: cannot read {}", path.display())]
+    NotInContext {
+        /// The recipe's file or name.
+        origin: String,
+        /// Counted from 1.
+        line: usize,
+        /// Counted from 1.
+        column: usize,
+        /// What was looked for.
+        path: PathBuf,
+        /// Where it was looked for.
+        context: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// A variable has no default and got no value.
     #[error("the recipe {recipe:?} needs a value for {variable:?}{}", described(.description.as_deref()))]
     MissingValue {
@@ -122,6 +138,8 @@ pub enum RecipeError {
         variable: String,
         /// The variable that was probably meant.
         nearest: Option<String>,
+        /// Those that there are.
+        known: Vec<String>,
     },
     /// A value is not of its variable's type.
     #[error("{value:?} is no {expected}, which the variable {variable:?} has to be")]
@@ -156,6 +174,16 @@ impl RecipeError {
                 nearest: Some(nearest),
                 ..
             } => Some(format!("did you mean {nearest:?}?")),
+            Self::UnknownVariable { known, .. } if known.is_empty() => {
+                Some("it has no variables at all: leave out --set".to_owned())
+            }
+            Self::UnknownVariable { known, .. } => {
+                Some(format!("its variables are: {}", known.join(", ")))
+            }
+            Self::NotInContext { context, .. } => Some(format!(
+                "the recipe takes this from the context, which is the folder {}: name another with --context DIR",
+                context.display()
+            )),
             Self::Unreadable { .. } => Some(
                 "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
                     .to_owned(),
@@ -306,6 +334,7 @@ impl Recipe {
                     recipe: self.name().to_owned(),
                     variable: variable.clone(),
                     nearest: nearest(variable, self.file.variables.keys().map(String::as_str)),
+                    known: self.file.variables.keys().cloned().collect(),
                 });
             }
         }
@@ -348,8 +377,13 @@ impl Recipe {
 }
 
 impl Origin {
+    /// Line and column.
+    fn place_of(&self, offset: usize) -> (usize, usize) {
+        line_and_column(&self.text, offset)
+    }
+
     fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {
-        let (line, column) = line_and_column(&self.text, offset);
+        let (line, column) = self.place_of(offset);
         RecipeError::Invalid {
             origin: self.name.clone(),
             line,

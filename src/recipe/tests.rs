@@ -123,6 +123,8 @@ fn variables_have_types_defaults_and_places() {
     assert!(error.to_string().contains("is no integer"), "{error}");
     let error = plan_with(&needs_port, &[("prt", "1")]).unwrap_err();
     assert_eq!(error.hint().as_deref(), Some("did you mean \"port\"?"));
+    let error = plan_with(&needs_port, &[("region", "eu")]).unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("its variables are: port"));
     let error = recipe(&format!("{text}default = \"http\"\n")).unwrap_err();
     assert!(
         error.to_string().starts_with("recipe.toml:7:11: "),
