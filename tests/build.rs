@@ -823,6 +823,10 @@ fn a_place_that_is_none_is_refused_before_anything_is_asked() {
         (&["--push", "--registry", "https://here"], "expected"),
         (&["--push", "--registry", "here:5000/UPPER"], "expected"),
         (&["--output", "here"], "oci:DIR"),
+        (
+            &["--output", "./here"],
+            "\"./here\" is no place: expected oci:DIR",
+        ),
         (&["--output", "oci:here:1.0"], "--tag"),
     ] {
         site.build("pause")

@@ -32,7 +32,7 @@ use crate::layer::{Compression, LayerError};
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
 use crate::oci::registry::Registry;
-use crate::oci::store::Location;
+use crate::oci::store::{Location, LocationError};
 use crate::progress::Progress;
 
 /// Build an image from a recipe, on the base that fits each host
@@ -67,7 +67,7 @@ pub(super) struct Build {
     #[arg(long)]
     push: bool,
     /// Write to oci:DIR or docker-archive:FILE
-    #[arg(long, value_name = "PLACE")]
+    #[arg(long, value_name = "PLACE", value_parser = output_place)]
     output: Option<Location>,
     /// Print the plan and build nothing
     #[arg(long)]
@@ -126,6 +126,16 @@ fn image_name(text: &str) -> Result<String, &'static str> {
 fn image_tag(text: &str) -> Result<String, &'static str> {
     let expected = "expected 1 to 128 letters, digits, dots, dashes and underscores";
     is_tag(text).then(|| text.to_owned()).ok_or(expected)
+}
+
+/// A text that is not even a reference was meant as a path, whose form is all that helps.
+fn output_place(text: &str) -> Result<Location, String> {
+    text.parse().map_err(|error| match error {
+        LocationError::Reference(_) => {
+            format!("{text:?} is no place: expected oci:DIR or docker-archive:FILE")
+        }
+        LocationError::NoPath { .. } => error.to_string(),
+    })
 }
 
 impl Build {
