@@ -619,6 +619,30 @@ fn a_dry_run_prints_the_plan_and_builds_nothing() {
 }
 
 #[test]
+fn the_help_has_under_dockers_heading_only_what_is_dockers() {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["build", "--help"])
+        .output()
+        .unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    let section = |heading: &str| {
+        let (_, rest) = help.split_once(&format!("\n{heading}:\n")).unwrap();
+        let next = rest
+            .match_indices("\n\n")
+            .find(|(at, _)| !rest[at + 2..].starts_with(' '));
+        next.map_or(rest, |(at, _)| &rest[..at])
+    };
+    assert!(section("Arguments").contains("<IMAGE>"), "{help}");
+    for flag in ["--host-build", "--nodes", "--set", "--context", "--push"] {
+        assert!(section("Options").contains(flag), "{flag}: {help}");
+    }
+    for flag in ["--docker-host", "--isolation", "--no-cache"] {
+        assert!(section("Docker options").contains(flag), "{flag}: {help}");
+    }
+    assert!(section("Registry options").contains("--timeout"), "{help}");
+}
+
+#[test]
 fn what_cannot_be_built_is_said_with_the_way_out() {
     let site = Site::new();
     site.write(

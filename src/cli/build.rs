@@ -79,10 +79,10 @@ pub(super) struct Build {
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     #[command(flatten)]
-    daemon: DaemonArgs,
-    // The last, because its heading goes for what follows it.
-    #[command(flatten)]
     recipe: RecipeArgs,
+    // The last, because its heading goes for what follows it; so does the recipe's.
+    #[command(flatten)]
+    daemon: DaemonArgs,
 }
 
 /// What both engines work with, besides the images.
