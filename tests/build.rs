@@ -619,6 +619,20 @@ fn a_dry_run_prints_the_plan_and_builds_nothing() {
 }
 
 #[test]
+fn a_recipe_that_ships_is_shown_as_its_text_or_as_json() {
+    let show = |format: &str| {
+        let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(std::env::temp_dir());
+        command.args(["images", "--show", "pause", "--format", format]);
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    let text = show("text");
+    assert!(text.contains("name = \"pause\""), "{text}");
+    let json: Value = serde_json::from_str(&show("json")).unwrap();
+    assert_eq!(json, json!({ "name": "pause", "recipe": text }));
+}
+
+#[test]
 fn the_help_has_under_dockers_heading_only_what_is_dockers() {
     let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
         .args(["build", "--help"])

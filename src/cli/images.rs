@@ -17,7 +17,7 @@ use crate::recipe::{Recipe, schema, shipped};
     wincimg images --show pause > my-pause.toml\n  \
     wincimg images --schema > recipe.schema.json")]
 pub(super) struct Images {
-    /// The form of the list
+    /// The form of the list, or of what --show prints; the schema is JSON in any case
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Print the JSON schema of recipe files, for editors
@@ -35,8 +35,14 @@ impl Images {
             return Ok(Answer::Yes);
         }
         if let Some(name) = &self.show {
-            let text = super::recipe_args::found(name)?.text().to_owned();
-            write_result(None, |out| out.write_all(text.as_bytes()))?;
+            let recipe = super::recipe_args::found(name)?;
+            write_result(None, |out| match self.format {
+                Format::Text => out.write_all(recipe.text().as_bytes()),
+                Format::Json => write_json(
+                    &json!({"name": recipe.name(), "recipe": recipe.text()}),
+                    out,
+                ),
+            })?;
             return Ok(Answer::Yes);
         }
         let recipes = shipped()
