@@ -24,6 +24,9 @@ use crate::windows::version::WindowsVersion;
 
 /// List base images, or find the one that fits a host
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg base list nanoserver\n  \
+    wincimg base resolve nanoserver --host-build 17763.973")]
 pub(super) struct Base {
     #[command(subcommand)]
     command: BaseCommand,

@@ -16,6 +16,10 @@ use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, HttpError, Re
 
 /// Find, download and install the update that brings a node to a build
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg hotfix resolve 17763.1158\n  \
+    wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
+    wincimg hotfix script 17763.1158 --files ./hotfix --output install.ps1")]
 pub(super) struct Hotfix {
     #[command(subcommand)]
     command: HotfixCommand,

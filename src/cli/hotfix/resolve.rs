@@ -19,6 +19,8 @@ use crate::windows::update::Update;
     wincimg hotfix resolve 17763.1158\n  \
     wincimg hotfix resolve KB4549949 --format json\n  \
     wincimg hotfix resolve --latest 17763 --refresh\n\n\
+    Of the four words the last is the kind: B for Patch Tuesday's, another letter for another week's\n\
+    of the month, OOB for out of band, preview or hotpatch.\n\
     Exit code 1: the build or the article is not known, or no update is exactly that build.")]
 pub(super) struct Resolve {
     #[command(flatten)]
