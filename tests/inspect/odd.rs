@@ -279,3 +279,15 @@ fn an_entry_point_that_is_the_shim_is_shown_with_what_it_will_do() {
     assert!(refused.contains("will not start: "), "{refused}");
     assert_eq!(started_by(&[r"C:\web\server.exe"]), None);
 }
+
+#[test]
+fn a_file_that_was_named_like_an_image_is_pointed_at() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("app.tar"), "").unwrap();
+    inspect("app.tar", &["--timeout", "1s"])
+        .current_dir(folder.path())
+        .env("HTTPS_PROXY", "http://127.0.0.1:1")
+        .assert()
+        .code(3)
+        .stderr(contains("for what is here say docker-archive:app.tar"));
+}

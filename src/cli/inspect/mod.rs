@@ -2,6 +2,7 @@
 
 mod text;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::anyhow;
@@ -87,8 +88,38 @@ fn is_true(text: &str) -> Result<bool, String> {
 }
 
 impl Inspect {
+    /// What is on the disk under a name that has no registry in it.
+    fn on_disk(&self) -> Option<Location> {
+        let Location::Registry(reference) = &self.image else {
+            return None;
+        };
+        let name = reference.repository().strip_prefix("library/")?;
+        let path = PathBuf::from(name);
+        if reference.registry() != "docker.io" {
+            None
+        } else if path.join("oci-layout").is_file() {
+            Some(Location::Layout {
+                dir: path,
+                tag: None,
+            })
+        } else if path.is_file() {
+            Some(Location::Archive {
+                file: path,
+                name: None,
+            })
+        } else {
+            None
+        }
+    }
+
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let wanted = self.wanted()?;
+        if let Some(place) = self.on_disk() {
+            session.note(format_args!(
+                "{} is looked for in its registry; for what is here say {place}",
+                self.image
+            ));
+        }
         let progress = display(session);
         let registry = self.connection.connect(Arc::clone(&progress))?;
         let (inspection, place) = registry_args::run(async {
