@@ -246,6 +246,11 @@ fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
         .stderr(contains("\"yesterday\" is no day: expected YYYY-MM-DD"));
     wincimg().assert().code(2).stderr(contains("hint: "));
     wincimg()
+        .args(["--host-build", "20348.1", "--images", "built.json"])
+        .assert()
+        .code(2)
+        .stderr(contains("--images only says what images are"));
+    wincimg()
         .args(["--nodes", "/nowhere/nodes.json"])
         .args(image)
         .assert()

@@ -168,9 +168,12 @@ impl CheckCompat {
     /// Finds what cannot be meant before anything is read or asked.
     fn look_for_mistakes(&self, session: &Session) -> Result<(), Failure> {
         if !self.names_images() && !self.kube.kube {
-            return Err(Failure::usage(anyhow!("no image to check")).hint(
-                "name one, or its version with --image-build 17763.1158, or --workloads FILE",
-            ));
+            let hint = if self.image_files.is_empty() {
+                "name one, or its version with --image-build 17763.1158, or --workloads FILE"
+            } else {
+                "--images only says what images are: name those to check too, or --workloads FILE"
+            };
+            return Err(Failure::usage(anyhow!("no image to check")).hint(hint));
         }
         let from_stdin = self.workloads.iter().filter(|file| is_stdin(file)).count();
         if from_stdin + usize::from(self.hosts.read_stdin()) > 1 {

@@ -64,7 +64,11 @@ impl RegistryArgs {
         if let Some(path) = &self.registry_config
             && !path.is_file()
         {
-            let problem = anyhow!("there is no file {}", path.display());
+            let problem = if path.is_dir() {
+                anyhow!("{} is a folder", path.display())
+            } else {
+                anyhow!("there is no file {}", path.display())
+            };
             return Err(Failure::usage(problem)
                 .hint("--registry-config takes a file like Docker's config.json"));
         }
