@@ -866,6 +866,7 @@ fn a_place_that_is_none_is_refused_before_anything_is_asked() {
             "\"./here\" is no place: expected oci:DIR",
         ),
         (&["--output", "oci:here:1.0"], "--tag"),
+        (&["--registry-config", "."], ". is a folder"),
     ] {
         site.build("pause")
             .args(["--host-build", "17763.973"])

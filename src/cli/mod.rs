@@ -130,3 +130,27 @@ pub fn main() -> ExitCode {
         Err(failure) => failure.report(session.colour),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn helps_without_example(command: &clap::Command, found: &mut Vec<String>) {
+        for inner in command.get_subcommands() {
+            let help = inner.get_after_help().map(ToString::to_string);
+            if !help.is_some_and(|help| help.contains("\n  wincimg ")) {
+                found.push(inner.get_name().to_owned());
+            }
+            helps_without_example(inner, found);
+        }
+    }
+
+    #[test]
+    fn every_commands_help_has_an_example() {
+        let mut found = Vec::new();
+        helps_without_example(&Cli::command(), &mut found);
+        assert_eq!(found, Vec::<String>::new());
+    }
+}
