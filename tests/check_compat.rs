@@ -299,9 +299,9 @@ fn defaults_come_from_the_folders_wincimg_toml() {
     run(&[]).code(1).stdout(contains("baseline-2020-02"));
     run(&["--host-build", "17763.1158"]).code(0);
     write("strct = true\n");
-    run(&[])
-        .code(2)
-        .stderr(contains("wincimg.toml:1:1: there is no flag --strct"));
+    run(&[]).code(2).stderr(contains(
+        "wincimg.toml:1:1: there is no flag --strct here\nhint: did you mean strict?",
+    ));
     write("[check-compat]\nhost-build = [17763.973]\n");
     run(&[]).code(2).stderr(contains(
         "wincimg.toml:2:15: host-build: write 17763.973 in quotes",

@@ -10,6 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{File, FlagDefault, Misfit};
 use crate::cli::failure::Failure;
+use crate::likeness::nearest;
 
 /// Flags that a file cannot set: they are about the file, or about one call.
 const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];
@@ -60,14 +61,18 @@ impl Work<'_> {
             if let DeValue::Table(inner) = value.get_ref() {
                 if command.find_subcommand(&name).is_none() {
                     let problem = format!("there is no command {name:?}");
-                    return Err(self.file.problem(key.span(), &problem));
+                    let failure = self.file.problem(key.span(), &problem);
+                    let known = command.get_subcommands().map(Command::get_name);
+                    return Err(with_guess(failure, nearest(&name, known)));
                 }
                 tables.push((name, inner));
                 continue;
             }
             if NOT_IN_FILE.contains(&name.as_str()) || !has_flag(&command, &name) {
                 let problem = format!("there is no flag --{name} here");
-                return Err(self.file.problem(key.span(), &problem));
+                let failure = self.file.problem(key.span(), &problem);
+                let known = flags(&command);
+                return Err(with_guess(failure, nearest(&name, known.into_iter())));
             }
             let values = values_of(value).map_err(|(span, problem)| {
                 self.file.problem(span, &format!("{name}: {problem}"))
@@ -156,6 +161,22 @@ fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
 
 fn has_flag(command: &Command, name: &str) -> bool {
     argument(command, name).is_some() || command.get_subcommands().any(|sub| has_flag(sub, name))
+}
+
+/// What a file can set for a command and those below it.
+fn flags(command: &Command) -> Vec<&str> {
+    let own = command.get_arguments().filter_map(Arg::get_long);
+    let below = command.get_subcommands().flat_map(flags);
+    own.chain(below)
+        .filter(|name| !NOT_IN_FILE.contains(name))
+        .collect()
+}
+
+fn with_guess(failure: Failure, meant: Option<String>) -> Failure {
+    match meant {
+        Some(meant) => failure.hint(format!("did you mean {meant}?")),
+        None => failure,
+    }
 }
 
 /// Why a flag does not take a value, if it does not.
