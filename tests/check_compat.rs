@@ -167,6 +167,19 @@ fn a_report_goes_to_a_file_in_one_piece() {
 }
 
 #[test]
+fn a_report_for_a_dash_goes_to_stdout() {
+    let folder = tempfile::tempdir().unwrap();
+    wincimg()
+        .current_dir(folder.path())
+        .args(["--host-build", "20348.1", "--image-build", "20348.1"])
+        .args(["--output", "-", "--report", "json:-"])
+        .assert()
+        .code(0)
+        .stdout(contains("1 check: 1 compatible").and(contains("\"compatible\": true")));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn a_report_goes_through_a_pipe_and_leaves_links_as_they_are() {
     let folder = tempfile::tempdir().unwrap();
     let report = |to: &std::path::Path| {

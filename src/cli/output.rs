@@ -31,8 +31,10 @@ pub(super) fn write_result(
     file: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), Failure> {
-    // Where that is a file, it belongs to the shell, and others may write to it as well.
-    let file = file.filter(|path| *path != Path::new("/dev/stdout"));
+    // Where that is a file, it belongs to the shell, and others may write to it as well. As a dash
+    // is stdin for what is read, it is stdout here.
+    let is_stdout = |path: &Path| ["/dev/stdout", "-"].map(Path::new).contains(&path);
+    let file = file.filter(|path| !is_stdout(path));
     match file {
         Some(path) => write_file(path, write)
             .with_context(|| format!("cannot write {}", path.display()))
