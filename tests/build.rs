@@ -2,6 +2,7 @@
 //! what it is asked, and against real components.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+mod serving;
 mod support;
 
 use std::fs;
@@ -9,10 +10,13 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use axum::Router;
+use axum::http::StatusCode;
 use bytes::Bytes;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use serving::serve;
 use support::component;
 use support::docker_registry::{DockerRegistry, Setup};
 use wincimg::demo::{DemoRegistry, add_base_images};
@@ -268,6 +272,30 @@ fn a_push_with_an_output_tells_of_both_places() {
                 .count(2)
                 .and(contains("written  oci:out:").count(3)),
         );
+}
+
+#[test]
+fn a_registry_that_lets_nobody_in_is_heard_before_a_large_layer_is_compressed() {
+    let site = Site::new();
+    let locked = Router::new().fallback(|| async {
+        let challenge = [("www-authenticate", "Basic realm=\"locked\"")];
+        (StatusCode::UNAUTHORIZED, challenge, "")
+    });
+    let locked = serve(|_| locked).to_string();
+    let large = fs::File::create(site.path("large.bin")).unwrap();
+    large.set_len(16 << 30).unwrap();
+    site.write(
+        "recipe.toml",
+        "name = \"large\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"large.bin\"\nto = 'C:\\large.bin'\n",
+    );
+    let asked = Instant::now();
+    site.build(".")
+        .args(["--host-build", "17763.973", "--push", "--registry", &locked])
+        .args(["--insecure-registry", &locked])
+        .assert()
+        .code(3)
+        .stderr(contains("401").and(contains("docker login")));
+    assert!(asked.elapsed() < Duration::from_secs(5));
 }
 
 #[test]

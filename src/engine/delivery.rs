@@ -13,7 +13,7 @@ use super::error::DirectError;
 use super::order::PlannedImage;
 use super::output;
 use crate::oci::copy::Copier;
-use crate::oci::document::{Descriptor, Document, DocumentError, Flavour, Index, Sealed};
+use crate::oci::document::{Descriptor, Digest, Document, DocumentError, Flavour, Index, Sealed};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 use crate::oci::registry::Registry;
 use crate::oci::store::{Location, Sink, Source, StoreError};
@@ -161,23 +161,49 @@ impl<'a> Delivery<'a> {
         for destination in destinations {
             check_output(images, destination)?;
         }
-        // Everything that can fail without a destination comes first: none is even touched then.
-        let assembled = try_join_all(images.iter().map(|image| self.assemble(image))).await?;
+        // Everything that can fail without a destination comes first: nothing is written there then.
+        // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
+        let assembling = try_join_all(images.iter().map(|image| self.assemble(image)));
+        let looking = destinations.iter().map(|it| self.look(images, it, naming));
+        let (assembled, published) = tokio::try_join!(assembling, try_join_all(looking))?;
         let mut delivered = Delivered::default();
-        for destination in destinations {
+        for (destination, published) in destinations.iter().zip(published) {
             let here = assembled
                 .iter()
                 .map(|image| destination.in_its_words(image))
                 .collect::<Result<Vec<_>, _>>()?;
-            delivered.add(self.bring(images, &here, destination, naming).await?);
+            let brought = self.bring(images, &here, &published, destination, naming);
+            delivered.add(brought.await?);
         }
         Ok(delivered)
+    }
+
+    /// What the images' tags mean so far, where the destination is a registry.
+    async fn look(
+        &self,
+        images: &[PlannedImage],
+        destination: &Destination,
+        naming: &Naming,
+    ) -> Result<Vec<Option<Digest>>, DeliveryError> {
+        let Destination::Registry(_) = destination else {
+            return Ok(vec![None; images.len()]);
+        };
+        let several = images.len() > 1;
+        try_join_all(images.iter().map(async |image| {
+            let tag = naming.tag_of(image, several);
+            let location = destination.location(naming, &tag)?;
+            let sink = Sink::create(&location, self.registry).await?;
+            let published = sink.published(&tag).await;
+            published.map_err(|error| failed(&location, error.into()))
+        }))
+        .await
     }
 
     async fn bring(
         &self,
         images: &[PlannedImage],
         assembled: &[Assembled],
+        published: &[Option<Digest>],
         destination: &Destination,
         naming: &Naming,
     ) -> Result<Delivered, DeliveryError> {
@@ -194,10 +220,14 @@ impl<'a> Delivery<'a> {
             sink: &Sink::create(&destination.location(naming, &first)?, self.registry).await?,
             copier: &copier,
         };
-        let work = images
-            .iter()
-            .zip(assembled)
-            .map(|(image, assembled)| self.deliver_one(image, assembled, &route));
+        let work =
+            images
+                .iter()
+                .zip(assembled)
+                .zip(published)
+                .map(|((image, assembled), published)| {
+                    self.deliver_one(image, assembled, published.as_ref(), &route)
+                });
         let done = try_join_all(work).await?;
         let index = if several {
             let entries = done.iter().map(|(_, entry)| entry.clone()).collect();
@@ -217,26 +247,23 @@ impl<'a> Delivery<'a> {
         &self,
         image: &PlannedImage,
         assembled: &Assembled,
+        published: Option<&Digest>,
         route: &Route<'_>,
     ) -> Result<(DeliveredImage, Descriptor), DeliveryError> {
         let tag = route.naming.tag_of(image, route.several);
         let location = route.destination.location(route.naming, &tag)?;
         let source = Source::Registry(self.registry.repository(&image.base.reference));
-        let up_to_date = Box::pin(publish(
-            assembled,
-            &source,
-            route.sink,
-            location.tag(),
-            route.copier,
-        ))
-        .await
-        .map_err(|source| DeliveryError::Image {
-            image: location.to_string(),
-            source: Box::new(source),
-        })?;
+        let digest = assembled.image.digest();
+        let up_to_date = published == Some(digest);
+        if !up_to_date {
+            let (sink, copier) = (route.sink, route.copier);
+            Box::pin(publish(assembled, &source, sink, location.tag(), copier))
+                .await
+                .map_err(|error| failed(&location, error))?;
+        }
         let delivered = DeliveredImage {
             reference: location.to_string(),
-            digest: assembled.image.digest().to_string(),
+            digest: digest.to_string(),
             engine: "direct",
             host_build: image.plan.host_build.to_string(),
             os_version: image.base.os_version.os_version(),
@@ -265,6 +292,13 @@ impl<'a> Delivery<'a> {
                 image: name,
                 source: Box::new(source),
             })
+    }
+}
+
+fn failed(image: &Location, source: DirectError) -> DeliveryError {
+    DeliveryError::Image {
+        image: image.to_string(),
+        source: Box::new(source),
     }
 }
 

@@ -177,19 +177,16 @@ fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
 }
 
 /// Brings an image to its place, under a tag or by its digest alone: first what it consists of, as
-/// far as that is not there, all at once, then its manifest. Answers whether all of it was there.
+/// far as that is not there, all at once, then its manifest.
 pub async fn publish(
     assembled: &Assembled,
     source: &Source,
     sink: &Sink,
     tag: Option<&str>,
     copier: &Copier,
-) -> Result<bool, DirectError> {
+) -> Result<(), DirectError> {
     let image = &assembled.image;
     let root = Document::Manifest(Box::new(image.manifest().clone()));
-    if sink.publishes(&root, tag).await? {
-        return Ok(true);
-    }
     let addition = async {
         match &assembled.addition {
             Some(addition) => {
@@ -206,6 +203,5 @@ pub async fn publish(
         copier.bring(&blob, source, sink).await
     }));
     tokio::try_join!(addition, config, base)?;
-    sink.publish(&root, tag).await?;
-    Ok(false)
+    Ok(sink.publish(&root, tag).await?)
 }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use super::archive::{Archive, ArchiveError, ArchiveWriter};
 use super::document::{
-    Content, Descriptor, Document, DocumentError, Image, MAX_DOCUMENT, Manifest, Sealed,
+    Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest, Sealed,
 };
 use super::layout::{Layout, LayoutError};
 use super::registry::{BlobReader, BlobSource, Registry, RegistryError, Repository};
@@ -229,12 +229,18 @@ impl Sink {
         document: &Document,
         tag: Option<&str>,
     ) -> Result<bool, StoreError> {
-        let Self::Registry(repository) = self else {
-            return Ok(false);
-        };
         let which = tag.unwrap_or(document.digest().as_ref());
+        let published = self.published(which).await?;
+        Ok(published.as_ref() == Some(document.digest()))
+    }
+
+    /// What a tag or digest means so far, in a registry; nothing anywhere else.
+    pub async fn published(&self, which: &str) -> Result<Option<Digest>, StoreError> {
+        let Self::Registry(repository) = self else {
+            return Ok(None);
+        };
         let head = repository.head_manifest(which).await?;
-        Ok(head.is_some_and(|head| head.digest() == document.digest()))
+        Ok(head.map(|head| head.digest().clone()))
     }
 
     /// Whether the place has the blob, whole and right.
