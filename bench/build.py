@@ -16,6 +16,7 @@ import io
 import json
 import os
 import platform
+import socket
 import statistics
 import subprocess
 import sys
@@ -99,6 +100,12 @@ def row(name, runs):
     return statistics.median(times)
 
 
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
 def serve(work, port):
     config = work / "registry.yml"
     config.write_text(
@@ -132,7 +139,7 @@ def main():
 
 def run_with_registry(parent, runs):
     with tempfile.TemporaryDirectory(dir=parent) as folder:
-        port = 20000 + os.getpid() % 20000
+        port = free_port()
         process = serve(Path(folder), port)
         try:
             run_all(f"127.0.0.1:{port}", runs)

@@ -92,6 +92,7 @@ pub async fn refresh_updates(http: &Http, page: &str, path: &Path) -> Result<Upd
     let client = http.client(&url, Vouched::ByConnection)?;
     let html = retry::run(
         &http.retry,
+        http.progress.as_ref(),
         async || {
             let request = Request::new(Method::GET, url.clone());
             http.page("list the releases", &client, request).await

@@ -80,7 +80,6 @@ impl CatalogError {
 }
 
 /// The Microsoft Update Catalog, or a copy of it.
-#[derive(Debug)]
 pub struct Catalog<'h> {
     http: &'h Http,
     client: Client,
@@ -205,6 +204,7 @@ impl<'h> Catalog<'h> {
     ) -> Result<T, CatalogError> {
         retry::run(
             &self.http.retry,
+            self.http.progress.as_ref(),
             operation,
             CatalogError::is_transient,
             CatalogError::retry_after,

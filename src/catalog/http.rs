@@ -3,6 +3,7 @@
 
 use std::error::Error;
 use std::io;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::LOCATION;
@@ -12,6 +13,7 @@ use crate::http::{
     ClientError, Clients, InsecureHosts, NotAHost, Redirects, RetryPolicy, Trust, host_of,
     retry_after, shown,
 };
+use crate::progress::Progress;
 
 /// Why an HTTP exchange failed.
 #[derive(Debug, thiserror::Error)]
@@ -105,10 +107,10 @@ pub(super) enum Vouched {
 }
 
 /// Connections to the hosts that this process talks to.
-#[derive(Debug)]
 pub struct Http {
     insecure: InsecureHosts,
     pub(super) retry: RetryPolicy,
+    pub(super) progress: Arc<dyn Progress>,
     clients: Clients,
 }
 
@@ -121,10 +123,15 @@ const PAGE_LIMIT: usize = 16 << 20;
 impl Http {
     /// `insecure` lists the hosts (`HOST` or `HOST:PORT`) that may speak plain HTTP or have a
     /// certificate that nobody vouches for.
-    pub fn new(insecure: &[String], retry: RetryPolicy) -> Result<Self, HttpError> {
+    pub fn new(
+        insecure: &[String],
+        retry: RetryPolicy,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self, HttpError> {
         Ok(Self {
             insecure: InsecureHosts::parse(insecure)?,
             retry,
+            progress,
             clients: Clients::new(USER_AGENT, Redirects::SameOrigin).with_read_timeout(IDLE),
         })
     }
@@ -239,10 +246,11 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
+    use crate::progress::Silent;
 
     fn http(insecure: &[&str]) -> Http {
         let insecure: Vec<String> = insecure.iter().map(|&entry| entry.to_owned()).collect();
-        Http::new(&insecure, RetryPolicy::default()).unwrap()
+        Http::new(&insecure, RetryPolicy::default(), Arc::new(Silent)).unwrap()
     }
 
     #[test]

@@ -3,11 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::http::RetryPolicy;
+use crate::http::{RetryPolicy, pause};
+use crate::progress::Progress;
 
 /// Repeats an operation while its errors are passing ones.
 pub(super) async fn run<T, E: fmt::Display>(
     policy: &RetryPolicy,
+    progress: &dyn Progress,
     mut operation: impl AsyncFnMut() -> Result<T, E>,
     is_transient: impl Fn(&E) -> bool,
     retry_after: impl Fn(&E) -> Option<Duration>,
@@ -24,8 +26,7 @@ pub(super) async fn run<T, E: fmt::Display>(
         let Some(wait) = wait else {
             return Err(error);
         };
-        tracing::debug!(%error, ?wait, "trying again");
-        tokio::time::sleep(wait).await;
+        pause(&error.to_string(), wait, progress).await;
     }
 }
 
@@ -36,6 +37,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::progress::Silent;
 
     const POLICY: RetryPolicy = RetryPolicy {
         retries: 2,
@@ -48,6 +50,7 @@ mod tests {
         let mut attempts = 0;
         let result = super::run(
             &POLICY,
+            &Silent,
             async || {
                 attempts += 1;
                 match errors.get(attempts - 1) {

@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 
 use super::http::{Http, HttpError, unreachable};
 use super::part::{Identity, Part};
-use crate::http::host_of;
+use crate::http::{host_of, pause};
 use crate::progress::{Progress, Task};
 
 /// Why a file did not come.
@@ -98,8 +98,7 @@ impl Transfer<'_> {
             let Some(wait) = wait else {
                 return Err(error.into());
             };
-            tracing::debug!(%error, ?wait, written = part.written(), "trying again");
-            tokio::time::sleep(wait).await;
+            pause(&error.to_string(), wait, self.line.progress).await;
         }
     }
 

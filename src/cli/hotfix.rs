@@ -7,12 +7,15 @@ mod search;
 mod table;
 mod wanted;
 
+use std::sync::Arc;
+
 use clap::{Args, Subcommand};
 
 use super::Answer;
 use super::failure::Failure;
 use super::session::Session;
 use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, HttpError, RetryPolicy};
+use crate::progress::Progress;
 
 /// Find, download and install the update that brings a node to a build
 #[derive(Debug, Args)]
@@ -53,8 +56,8 @@ struct HttpArgs {
 }
 
 impl HttpArgs {
-    fn connect(&self) -> Result<Http, Failure> {
-        Http::new(&self.insecure, RetryPolicy::default()).map_err(http_failure)
+    fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
+        Http::new(&self.insecure, RetryPolicy::default(), progress).map_err(http_failure)
     }
 }
 

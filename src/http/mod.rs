@@ -8,5 +8,5 @@ mod urls;
 
 pub use clients::{ClientError, Clients, Redirects, Trust};
 pub use insecure::{InsecureHosts, NotAHost};
-pub use retry::{RetryPolicy, retry_after};
+pub use retry::{RetryPolicy, pause, retry_after};
 pub use urls::{host_of, shown};

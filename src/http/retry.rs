@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
+use crate::progress::Progress;
+
 /// How often and how patiently a request is repeated when it failed for a passing reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
@@ -27,6 +29,23 @@ impl Default for RetryPolicy {
             longest_retry_after: Duration::from_mins(5),
         }
     }
+}
+
+/// A wait that a person who watches would wonder about.
+const WORTH_A_WORD: Duration = Duration::from_secs(2);
+
+/// Waits for the next attempt, and says why where that takes long.
+pub async fn pause(reason: &str, wait: Duration, progress: &dyn Progress) {
+    tracing::debug!(reason, ?wait, "trying again");
+    if let Some(word) = word_about(reason, wait) {
+        progress.note(&word);
+    }
+    tokio::time::sleep(wait).await;
+}
+
+fn word_about(reason: &str, wait: Duration) -> Option<String> {
+    let seconds = wait.as_secs();
+    (wait >= WORTH_A_WORD).then(|| format!("{reason}; trying again in {seconds} s"))
 }
 
 impl RetryPolicy {
@@ -73,6 +92,13 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     use super::*;
+
+    #[test]
+    fn only_a_long_wait_is_worth_a_word() {
+        let word = |milliseconds| word_about("no answer", Duration::from_millis(milliseconds));
+        assert_eq!(word(1_999), None);
+        assert_eq!(word(2_100).unwrap(), "no answer; trying again in 2 s");
+    }
 
     #[test]
     fn the_servers_wish_is_obeyed_up_to_a_limit() {

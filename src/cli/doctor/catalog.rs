@@ -1,6 +1,7 @@
 //! Whether updates can be looked for. Only two commands need the catalog, and sites without a way to
 //! the internet have none: one that nobody named may be out of reach.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -11,6 +12,7 @@ use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, RetryPolicy};
 use crate::causes::in_one_line;
 use crate::cli::hotfix::catalog_hint;
 use crate::http::{host_of, shown};
+use crate::progress::Silent;
 
 const KIND: &str = "update catalog";
 /// An update that the catalog has had for years.
@@ -79,7 +81,7 @@ async fn search(address: &str, insecure: &[String]) -> Result<usize, CatalogErro
         retries: 0,
         ..RetryPolicy::default()
     };
-    let http = Http::new(insecure, once)?;
+    let http = Http::new(insecure, once, Arc::new(Silent))?;
     let hits = Catalog::at(address, &http)?.search(SAMPLE).await?;
     Ok(hits.len())
 }

@@ -1,6 +1,7 @@
 //! `wincimg hotfix fetch`: the verified files of one update.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
@@ -49,9 +50,9 @@ impl Fetch {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(&updates)?;
-        let http = self.http.connect()?;
-        let catalog = self.catalog.open(&http)?;
         let progress = progress::display(session);
+        let http = self.http.connect(Arc::clone(&progress))?;
+        let catalog = self.catalog.open(&http)?;
         let (picked, fetched) = registry_args::run_in_one_thread(async {
             let picked = self.pick.pick(&catalog, kb, known).await?;
             let expected = Expected {

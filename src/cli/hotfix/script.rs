@@ -16,6 +16,7 @@ use crate::catalog::{
 };
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
+use crate::cli::progress;
 use crate::cli::session::Session;
 use crate::cli::{Answer, registry_args};
 use crate::windows::update::{Kb, Update};
@@ -90,7 +91,7 @@ impl MakeScript {
         let (kb, known) = self.what.to_fetch(&updates)?;
         let package = match &self.files {
             Some(folder) => in_folder(folder, kb, self.pick.arch, known)?,
-            None => self.in_catalog(kb, known)?,
+            None => self.in_catalog(kb, known, session)?,
         };
         let script = Script {
             kb,
@@ -125,8 +126,13 @@ impl MakeScript {
         Ok(Answer::Yes)
     }
 
-    fn in_catalog(&self, kb: Kb, known: Option<Update>) -> Result<Package, Failure> {
-        let http = self.http.connect()?;
+    fn in_catalog(
+        &self,
+        kb: Kb,
+        known: Option<Update>,
+        session: &Session,
+    ) -> Result<Package, Failure> {
+        let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let picked = registry_args::run(self.pick.pick(&catalog, kb, known))?;
         Ok(Package {

@@ -10,6 +10,7 @@ use super::{CatalogArgs, HttpArgs, catalog_failure};
 use crate::catalog::Hit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
+use crate::cli::progress;
 use crate::cli::session::Session;
 use crate::cli::{Answer, registry_args};
 
@@ -35,7 +36,7 @@ pub(super) struct Search {
 impl Search {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let query = self.query.join(" ");
-        let http = self.http.connect()?;
+        let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let hits =
             registry_args::run(async { catalog.search(&query).await.map_err(catalog_failure) })?;

@@ -8,6 +8,7 @@ use clap::Args;
 use super::{HttpArgs, http_failure, with_hint};
 use crate::catalog::{CacheError, HttpError, RELEASE_INFO, load_updates, refresh_updates};
 use crate::cli::failure::Failure;
+use crate::cli::progress;
 use crate::cli::registry_args;
 use crate::cli::session::Session;
 use crate::windows::update::Updates;
@@ -33,7 +34,7 @@ impl TableArgs {
                 ))
                 .hint("name one in the environment variable XDG_CACHE_HOME")
             })?;
-            let http = http.connect()?;
+            let http = http.connect(progress::display(session))?;
             let work = async {
                 refresh_updates(&http, &self.release_info, &path)
                     .await

@@ -6,14 +6,11 @@ use backon::ExponentialBackoff;
 use tokio::time::Instant;
 
 use super::{Inner, RegistryError};
-use crate::http::RetryPolicy;
+use crate::http::{RetryPolicy, pause};
 
 /// Progress worth starting the count of attempts again: less would let a connection that breaks
 /// at every byte go on for ever.
 const PROGRESS: u64 = 64 * 1024;
-
-/// A wait that a person who watches would wonder about.
-const WORTH_A_WORD: Duration = Duration::from_secs(2);
 
 /// The attempts that one operation has left.
 pub(super) struct Attempts {
@@ -48,13 +45,7 @@ impl Attempts {
     ) -> Result<(), RegistryError> {
         let reason = error.to_string();
         let wait = self.wait(error)?;
-        if wait >= WORTH_A_WORD {
-            let seconds = wait.as_secs();
-            inner
-                .progress
-                .note(&format!("{reason}; trying again in {seconds} s"));
-        }
-        tokio::time::sleep(wait).await;
+        pause(&reason, wait, inner.progress.as_ref()).await;
         Ok(())
     }
 
