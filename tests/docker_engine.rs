@@ -213,8 +213,10 @@ async fn a_push_of_a_tag_that_is_not_there_or_to_nobody_is_refused() {
         "{said}"
     );
 
-    drop(registry);
-    let error = daemon.push(&name, "1", None, &Silent).await.unwrap_err();
+    // A port that nothing listens on; one that was just let go may be another test's by now.
+    let nobody = "127.0.0.1:1/app";
+    daemon.tag(&image.id, nobody, "1").await.unwrap();
+    let error = daemon.push(nobody, "1", None, &Silent).await.unwrap_err();
     assert!(error.to_string().contains("connection refused"), "{error}");
     let error = daemon.tag("sha256:00", &name, "3").await.unwrap_err();
     assert!(error.is_not_found(), "{error}");
