@@ -299,6 +299,17 @@ fn a_registry_that_lets_nobody_in_is_heard_before_a_large_layer_is_compressed() 
 }
 
 #[test]
+fn an_archive_in_no_folder_is_refused_by_its_own_name() {
+    let site = Site::new();
+    site.build("pause")
+        .args(["--host-build", "17763.973"])
+        .args(["--output", "docker-archive:no/such/x.tar"])
+        .assert()
+        .code(3)
+        .stderr(contains("no/such/x.tar").and(contains(".docker-archive-").not()));
+}
+
+#[test]
 fn an_output_that_cannot_be_is_refused_before_anything_is_pushed() {
     let site = Site::new();
     site.write("files/a.txt", "a");

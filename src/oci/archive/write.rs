@@ -34,10 +34,14 @@ impl ArchiveWriter {
     /// Begins an archive that will replace what is at `path`.
     pub async fn create(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
         let path = path.into();
+        let failed = |source| StreamError::write(&path, source);
+        let folder = parent(&path);
+        // What comes next would name a file of its own that nobody knows.
+        fs::metadata(folder).map_err(failed)?;
         let staging = tempfile::Builder::new()
             .prefix(".docker-archive-")
-            .tempdir_in(parent(&path))
-            .map_err(|source| StreamError::write(&path, source))?;
+            .tempdir_in(folder)
+            .map_err(failed)?;
         let layout = Layout::create(staging.path()).await?;
         Ok(Self(Arc::new(Draft {
             path,
