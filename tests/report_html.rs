@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 mod browser;
+mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -303,10 +303,7 @@ impl BaseJson {
             reference: base.reference.to_string(),
             digest: base.digest().to_string(),
             os_version: base.os_version.os_version(),
-            matched: match base.matched {
-                Match::Exact => "exact",
-                Match::Nearest => "nearest",
-            },
+            matched: base.matched.name(),
             index_digest: base.index.as_ref().map(ToString::to_string),
         }
     }

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::order::PlannedImage;
-use crate::oci::base::Match;
 use crate::oci::document::Image;
 
 /// Everything that was asked for.
@@ -118,10 +117,7 @@ pub(super) fn base_of(image: &PlannedImage) -> DeliveredBase {
         reference: base.reference.to_string(),
         digest: base.digest().to_string(),
         os_version: base.os_version.os_version(),
-        matched: match base.matched {
-            Match::Exact => "exact",
-            Match::Nearest => "nearest",
-        },
+        matched: base.matched.name(),
     }
 }
 

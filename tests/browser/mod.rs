@@ -3,13 +3,15 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+
+use crate::support::component;
 
 /// A browser with one page; it ends with the value.
 pub struct Browser {
@@ -45,7 +47,7 @@ impl Browser {
     /// Starts one. Where Chromium is missing, the test is skipped with a printed reason, or fails if
     /// `WINCIMG_REQUIRE_ALL=1`.
     pub async fn start() -> Option<Self> {
-        let (driver, chromium) = (program("chromedriver")?, program("chromium")?);
+        let (driver, chromium) = (component("chromedriver")?, component("chromium")?);
         let mut driver = Command::new(driver)
             .arg("--port=0")
             .stdout(Stdio::piped())
@@ -219,21 +221,4 @@ impl Browser {
             .map(|node| (text(&node["role"]), text(&node["name"])))
             .collect()
     }
-}
-
-/// The path of a program that a test needs.
-fn program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file());
-    if found.is_none() {
-        let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1");
-        assert!(
-            !required,
-            "{name} is required by WINCIMG_REQUIRE_ALL=1 and not installed"
-        );
-        eprintln!("skipped: {name} is not installed");
-    }
-    found
 }

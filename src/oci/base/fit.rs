@@ -17,6 +17,16 @@ pub enum Match {
     Exact,
 }
 
+impl Match {
+    /// `exact` or `nearest`, as results say it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nearest => "nearest",
+            Self::Exact => "exact",
+        }
+    }
+}
+
 /// How well a version fits a host it starts on; the greatest fits best.
 ///
 /// The host's own revision comes first. Then the newest build, and in it the newest revision that
