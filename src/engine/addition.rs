@@ -24,7 +24,7 @@ use crate::windows::path::ImagePath;
 const IN_MEMORY: usize = 4 << 20;
 
 /// How an image is put together.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct AssembleOptions {
     /// The compression of the recipe's layer.
     pub compression: Compression,
@@ -32,16 +32,6 @@ pub struct AssembleOptions {
     pub created: Option<Timestamp>,
     /// Set from elsewhere, this ends the work soon.
     pub cancelled: Arc<AtomicBool>,
-}
-
-impl Default for AssembleOptions {
-    fn default() -> Self {
-        Self {
-            compression: Compression::Gzip,
-            created: None,
-            cancelled: Arc::default(),
-        }
-    }
 }
 
 /// A layer that is ready to be sent, to as many places as need it.
