@@ -4,19 +4,17 @@
 //! Dependencies point one way: `cli` uses everything, `windows` uses nothing of the project.
 
 pub mod catalog;
-pub mod causes;
 pub mod cli;
 pub mod cluster;
 pub mod demo;
+pub mod diagnose;
 pub mod dockerfile;
-pub mod dockerignore;
 pub mod engine;
-pub mod http;
 pub mod inspect;
 pub mod layer;
-pub mod likeness;
+pub mod lint;
+pub mod net;
 pub mod oci;
-pub mod position;
 pub mod progress;
 pub mod recipe;
 pub mod report;

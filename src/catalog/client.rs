@@ -7,7 +7,7 @@ use super::dialog::{DialogError, UpdateFile, read_dialog};
 use super::http::{Http, HttpError, Vouched};
 use super::page::{Hit, Page, PageError, Postback, read_page};
 use super::retry;
-use crate::http::{ClientError, host_of};
+use crate::net::{ClientError, host_of};
 
 /// The catalog that everybody uses.
 pub const DEFAULT_CATALOG: &str = "https://www.catalog.update.microsoft.com";

@@ -18,7 +18,7 @@ use super::msu::{self, PackageError, article_in_name};
 use super::part::{Part, remove};
 use super::product::Arch;
 use super::transfer::{Line, Transfer, TransferError};
-use crate::http::{host_of, shown};
+use crate::net::{host_of, shown};
 use crate::progress::Progress;
 use crate::windows::update::Kb;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::header::LOCATION;
 use reqwest::{Client, Request, Response, StatusCode, Url};
 
-use crate::http::{
+use crate::net::{
     ClientError, Clients, InsecureHosts, NotAHost, Redirects, RetryPolicy, Trust, host_of,
     retry_after, shown,
 };

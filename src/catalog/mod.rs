@@ -19,7 +19,7 @@ mod script;
 mod select;
 mod transfer;
 
-pub use crate::http::RetryPolicy;
+pub use crate::net::RetryPolicy;
 pub use cache::{CacheError, load_updates, refresh_updates};
 pub use client::{Catalog, CatalogError, DEFAULT_CATALOG};
 pub use dialog::{DialogError, UpdateFile, read_dialog};

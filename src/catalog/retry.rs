@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::http::{RetryPolicy, pause};
+use crate::net::{RetryPolicy, pause};
 use crate::progress::Progress;
 
 /// Repeats an operation while its errors are passing ones.

@@ -11,7 +11,7 @@ use reqwest::{Client, Method, Request, Response, StatusCode, Url};
 
 use super::http::{Http, HttpError, unreachable};
 use super::part::{Identity, Part};
-use crate::http::{host_of, pause};
+use crate::net::{host_of, pause};
 use crate::progress::{Progress, Task};
 
 /// Why a file did not come.

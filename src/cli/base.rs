@@ -14,7 +14,7 @@ use super::registry_args::{
     self, BASE_NAMES, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure,
 };
 use super::session::Session;
-use crate::likeness::nearest;
+use crate::diagnose::nearest;
 use crate::oci::base::{
     BaseImage, Fit, ListedImage, Listing, Match, NAMES, Neighbour, NothingFits, ResolveError,
     resolve,

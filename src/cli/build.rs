@@ -31,7 +31,7 @@ use crate::engine::order::PlannedImage;
 use crate::layer::{Compression, LayerError};
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::oci::store::{Location, LocationError};
 use crate::progress::Progress;
 

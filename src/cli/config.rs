@@ -25,7 +25,7 @@ use clap::{ArgMatches, CommandFactory};
 
 use super::Cli;
 use super::failure::Failure;
-use crate::position::line_and_column;
+use crate::diagnose::line_and_column;
 
 const FILE_NAME: &str = "wincimg.toml";
 

@@ -16,10 +16,10 @@ use super::docker_args::DockerArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use crate::causes::in_one_line;
+use crate::diagnose::in_one_line;
 use crate::oci::base::{BaseRegistry, BaseRepository, Listing};
 use crate::oci::mirror::MirrorTarget;
-use crate::oci::registry::{Connection, Login, Ping, Registry, RegistryError};
+use crate::oci::remote::{Connection, Login, Ping, Registry, RegistryError};
 use crate::progress::Silent;
 
 /// Check what the other commands need: registries, credentials, base images, Docker, the catalog

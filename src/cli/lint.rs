@@ -13,7 +13,7 @@ use super::failure::Failure;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
-use crate::dockerfile::lint::{
+use crate::lint::{
     BaseShell, Linted, Options, Severity, has_from, lint, write_json, write_sarif, write_text,
 };
 use crate::oci::store::Location;

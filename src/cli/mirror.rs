@@ -18,7 +18,7 @@ use crate::oci::base::BaseRepository;
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
 use crate::oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, mirror};
 use crate::oci::reference::Reference;
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::oci::store::Location;
 
 /// Copy images with every layer to a registry of your own, so that nodes need no internet

@@ -13,7 +13,7 @@ use super::registry_args::{BaseRegistryArgs, RegistryArgs, name_failure};
 use super::session::Session;
 use crate::engine::order::{Order, OrderError, PlannedImage};
 use crate::oci::base::{BaseRegistry, Match};
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::progress::Progress;
 use crate::recipe::{Recipe, RecipeError, Settings};
 

@@ -12,7 +12,7 @@ use tokio::runtime::Builder;
 
 use super::failure::Failure;
 use crate::oci::base::{BaseRegistry, NameError};
-use crate::oci::registry::{Options, Registry, RegistryError, RetryPolicy};
+use crate::oci::remote::{Options, Registry, RegistryError, RetryPolicy};
 use crate::progress::Progress;
 
 /// The patience of somebody who only wants to know whether a registry is there.

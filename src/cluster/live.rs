@@ -145,7 +145,7 @@ impl LiveError {
                 Some("kubectl get nodes has to work with the same context")
             }
             Self::Forbidden { .. } => {
-                Some("kubectl apply -f ci-templates/kubernetes/rbac.yaml grants what is needed")
+                Some("kubectl apply -f templates/ci/kubernetes/rbac.yaml grants what is needed")
             }
             _ => None,
         }

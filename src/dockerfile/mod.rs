@@ -4,8 +4,6 @@
 //! context. Commands are in exec form with full paths, so that no shell and no base image has a say
 //! in how they are read.
 
-pub mod lint;
-
 mod context;
 mod guard;
 mod output;

@@ -202,12 +202,12 @@ fn every_dockerfile_lints_clean() {
         everything(),
     ];
     for plan in plans {
-        let options = lint::Options {
+        let options = crate::lint::Options {
             base_version: Some(VERSION),
-            ..lint::Options::default()
+            ..crate::lint::Options::default()
         };
         let text = dockerfile(&plan);
-        assert_eq!(lint::lint(&text, &options), [], "{text}");
+        assert_eq!(crate::lint::lint(&text, &options), [], "{text}");
     }
 }
 

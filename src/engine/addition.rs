@@ -14,7 +14,7 @@ use crate::layer::{
     Compression, Layer, LayerError, LayerPath, Spooled, SpooledBlob, WriteOptions, Written,
 };
 use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
-use crate::oci::registry::BlobSource;
+use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::Plan;
 use crate::windows::hive::{FileTime, write_deltas};

@@ -15,7 +15,7 @@ use super::output;
 use crate::oci::copy::Copier;
 use crate::oci::document::{Descriptor, Digest, Document, DocumentError, Flavour, Index, Sealed};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::oci::store::{Location, Sink, Source, StoreError};
 use crate::progress::Progress;
 

@@ -5,7 +5,7 @@ use futures_util::future::try_join_all;
 use crate::oci::base::{
     BaseImage, BaseRegistry, BaseRepository, Match, NameError, ResolveError, SetAside,
 };
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::recipe::{Plan, PlanBase, Recipe, RecipeError, Settings};
 use crate::windows::compat::HostBuild;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::dockerignore::Ignore;
+use crate::recipe::dockerignore::Ignore;
 use crate::recipe::{FileSource, PlannedFile};
 
 /// The folder that goes into an image, where the output would go into that folder: the next image

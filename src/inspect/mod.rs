@@ -19,7 +19,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream as futures};
 use serde::{Serialize, Serializer};
 
-use crate::causes::in_one_line;
+use crate::diagnose::in_one_line;
 use crate::oci::copy::PlatformFilter;
 use crate::oci::document::{Digest, Image};
 use crate::oci::store::{Source, StoreError};

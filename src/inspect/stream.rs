@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
 use super::layers::LayerProblem;
-use crate::oci::registry::BlobReader;
+use crate::oci::remote::BlobReader;
 use crate::progress::Task;
 
 /// The bytes that are asked for at once, and how many such pieces may wait.

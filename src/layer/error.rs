@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::path::PathError;
-use crate::dockerignore::IgnoreError;
+use crate::recipe::dockerignore::IgnoreError;
 
 /// Why a layer could not be described or written.
 #[derive(Debug, thiserror::Error)]

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::content::{Layer, LinkTo};
 use super::error::LayerError;
 use super::path::LayerPath;
-use crate::dockerignore::Ignore;
+use crate::recipe::dockerignore::Ignore;
 
 impl Layer {
     /// Adds what is in `folder`: below `under`, or at the top of the drive where that is `None`.

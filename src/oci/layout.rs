@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::document::{
     Descriptor, Digest, Document, DocumentError, Flavour, Index, MAX_DOCUMENT, Sealed,
 };
-use super::registry::BlobSource;
+use super::remote::BlobSource;
 use super::stream::{self, FileRange, StreamError};
 use crate::progress::Task;
 

@@ -19,9 +19,9 @@ use super::copy::{
 };
 use super::prefix::{PrefixError, RegistryPrefix};
 use super::reference::{Reference, ReferenceError};
-use super::registry::Registry;
+use super::remote::Registry;
 use super::store::{Sink, Source};
-use crate::causes::in_one_line;
+use crate::diagnose::in_one_line;
 use crate::progress::Progress;
 
 /// How many images are dealt with at once; their blobs have a bound of their own.

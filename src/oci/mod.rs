@@ -8,6 +8,6 @@ pub mod layout;
 pub mod mirror;
 pub mod prefix;
 pub mod reference;
-pub mod registry;
+pub mod remote;
 pub mod store;
 pub mod stream;

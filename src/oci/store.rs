@@ -13,7 +13,7 @@ use super::document::{
     Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest, Sealed,
 };
 use super::layout::{Layout, LayoutError};
-use super::registry::{BlobReader, BlobSource, Registry, RegistryError, Repository};
+use super::remote::{BlobReader, BlobSource, Registry, RegistryError, Repository};
 use super::stream::{Blob, StreamError, Verifying};
 use crate::progress::Task;
 

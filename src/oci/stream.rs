@@ -12,7 +12,7 @@ use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
 
 use super::document::{Descriptor, Digest, DocumentError, Hasher};
-use super::registry::{BlobReader, BlobSource, RemoteBlob};
+use super::remote::{BlobReader, BlobSource, RemoteBlob};
 use crate::progress::Task;
 
 /// Large enough that hashing and system calls dominate, small enough for many transfers at once.

@@ -3,6 +3,7 @@
 //! A recipe is a TOML file. Its texts may have `${variables}`; with values for these, and a base image
 //! that fits a host, it becomes a [`Plan`], which both engines read and nothing else.
 
+pub mod dockerignore;
 mod file;
 mod files;
 mod iis;
@@ -14,8 +15,8 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::likeness::nearest;
-use crate::position::line_and_column;
+use crate::diagnose::line_and_column;
+use crate::diagnose::nearest;
 
 use file::RecipeFile;
 pub use file::{VariableType, schema};

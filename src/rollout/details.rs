@@ -10,7 +10,7 @@ use super::image::Image;
 use super::{Finding, Rollout};
 use crate::inspect::shutdown_times;
 use crate::oci::document::Document;
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::oci::store::{Location, Source, StoreError};
 use crate::progress::Progress;
 use crate::windows::compat::{Isolation, Runtime};

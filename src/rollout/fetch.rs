@@ -6,10 +6,10 @@ use std::error::Error;
 use futures_util::{StreamExt, stream};
 
 use super::image::{Content, Image, Variant};
-use crate::causes::in_one_line;
+use crate::diagnose::in_one_line;
 use crate::oci::document::{Descriptor, Document, Index, Manifest, Sealed};
 use crate::oci::reference::parse_reference;
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::oci::store::{Location, LocationError, Source, StoreError};
 use crate::windows::version::WindowsVersion;
 

@@ -144,7 +144,7 @@ pub(crate) fn wrong_usage_is_125_with_a_hint(wine: &Wine) {
 
 pub(crate) fn help_and_version_go_to_standard_output(wine: &Wine) {
     let help = succeed(&mut shim(wine, &["--help"])).unwrap();
-    assert_eq!(help, include_str!("../../shim/src/help.txt"));
+    assert_eq!(help, include_str!("../../images/shim/src/help.txt"));
     let version = succeed(&mut shim(wine, &["--version"])).unwrap();
     assert_eq!(
         version.trim_end(),

@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::{File, FlagDefault, Misfit};
 use crate::cli::failure::Failure;
-use crate::likeness::nearest;
+use crate::diagnose::nearest;
 
 /// Flags that a file cannot set: they are about the file, or about one call.
 const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];

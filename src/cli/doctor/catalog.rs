@@ -9,9 +9,9 @@ use reqwest::Url;
 
 use super::Check;
 use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, RetryPolicy};
-use crate::causes::in_one_line;
 use crate::cli::hotfix::catalog_hint;
-use crate::http::{host_of, shown};
+use crate::diagnose::in_one_line;
+use crate::net::{host_of, shown};
 use crate::progress::Silent;
 
 const KIND: &str = "update catalog";

@@ -2,10 +2,10 @@
 //! missing or make other containers: the direct engine needs none.
 
 use super::Check;
-use crate::causes::in_one_line;
 use crate::cli::docker_args::DockerArgs;
+use crate::diagnose::in_one_line;
 use crate::engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
-use crate::oci::registry::Connection;
+use crate::oci::remote::Connection;
 
 const KIND: &str = "docker daemon";
 const WITHOUT: &str = "builds without commands need none, with --engine direct";

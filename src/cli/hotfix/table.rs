@@ -96,7 +96,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::http::{Clients, Redirects, Trust};
+    use crate::net::{Clients, Redirects, Trust};
 
     #[test]
     fn a_page_out_of_reach_is_answered_with_flags_that_every_refresh_has() {

@@ -5,7 +5,7 @@ use anyhow::anyhow;
 use super::super::failure::Failure;
 use crate::oci::base::{Fit, Match};
 use crate::oci::document::{Descriptor, Document, ImageConfig, Index};
-use crate::oci::registry::Registry;
+use crate::oci::remote::Registry;
 use crate::oci::store::{Location, Source, StoreError};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;

@@ -13,7 +13,7 @@ use super::error::DockerError;
 use super::layers::Layers;
 use super::steps::{Step, Steps};
 use super::upload::upload;
-use crate::oci::registry::DaemonCredential;
+use crate::oci::remote::DaemonCredential;
 use crate::progress::Progress;
 use crate::windows::compat::Isolation;
 

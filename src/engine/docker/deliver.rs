@@ -20,7 +20,7 @@ use crate::oci::base::BaseImage;
 use crate::oci::copy::CopyError;
 use crate::oci::document::{DocumentError, Flavour};
 use crate::oci::reference::ReferenceError;
-use crate::oci::registry::{DaemonCredential, Registry, RegistryError};
+use crate::oci::remote::{DaemonCredential, Registry, RegistryError};
 use crate::oci::store::{Location, Sink, StoreError};
 use crate::progress::Progress;
 

@@ -10,7 +10,7 @@ use crate::engine::delivered::{DeliveredLayer, layers_of};
 use crate::engine::delivery::TRANSFERS;
 use crate::oci::copy::{Copier, CopyOptions, CopyPlan};
 use crate::oci::document::{Descriptor, Document, Flavour, Image, media_type::is_foreign};
-use crate::oci::registry::{DaemonCredential, Repository};
+use crate::oci::remote::{DaemonCredential, Repository};
 use crate::oci::store::{Location, Sink, Source};
 
 /// An image that left the daemon.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::api::Info;
 use super::daemon::Daemon;
 use super::trust::Remedy;
-use crate::oci::registry::Connection;
+use crate::oci::remote::Connection;
 use crate::windows::compat::{Isolation, Outcome, Verdict, judge};
 use crate::windows::version::WindowsVersion;
 

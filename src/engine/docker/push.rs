@@ -6,7 +6,7 @@ use serde_json::json;
 use super::daemon::{Call, Daemon, Messages, json_header, one_line};
 use super::error::DockerError;
 use super::layers::Layers;
-use crate::oci::registry::DaemonCredential;
+use crate::oci::remote::DaemonCredential;
 use crate::progress::Progress;
 
 impl Daemon {

@@ -3,11 +3,11 @@
 
 use oci_spec::image::Digest;
 
-use crate::causes::in_one_line;
+use crate::diagnose::in_one_line;
 use crate::oci::document::{
     Descriptor, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Sealed,
 };
-use crate::oci::registry::{RegistryError, Repository};
+use crate::oci::remote::{RegistryError, Repository};
 use crate::windows::version::WindowsVersion;
 
 /// An image that a tag leads to.

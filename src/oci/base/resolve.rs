@@ -14,7 +14,7 @@ use super::pool::{Basis, Neighbour, Pool};
 use super::tag::BaseTag;
 use crate::oci::document::Image;
 use crate::oci::reference::Reference;
-use crate::oci::registry::{Registry, RegistryError, Repository};
+use crate::oci::remote::{Registry, RegistryError, Repository};
 use crate::windows::compat::{HostBuild, Isolation, judge};
 use crate::windows::version::WindowsVersion;
 

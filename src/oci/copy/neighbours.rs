@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::{Mutex, OnceCell};
 
 use crate::oci::document::Descriptor;
-use crate::oci::registry::Repository;
+use crate::oci::remote::Repository;
 
 /// Smaller blobs are sent sooner than they are looked for.
 const WORTH_A_SEARCH: u64 = 4 * 1024 * 1024;

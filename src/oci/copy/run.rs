@@ -10,7 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use super::neighbours::Neighbours;
 use super::{CopyError, CopyPlan, PlannedBlob};
 use crate::oci::document::{Descriptor, Digest, media_type};
-use crate::oci::registry::{BlobSource, Registry, Repository};
+use crate::oci::remote::{BlobSource, Registry, Repository};
 use crate::oci::store::{Sink, Source, StoreError};
 use crate::oci::stream::Blob;
 use crate::progress::Progress;

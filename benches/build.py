@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""How long `wincimg build pause … --push` takes, and what it needs, against a real registry.
+
+    cargo build --release && benches/build.py [RUNS]
+
+Needs docker-registry and GNU time. The base images are stand-ins that lie in the same registry, as they do on a
+mirror. Every run pushes to a repository of its own, so that it has everything to send.
+
+The registry keeps its files in memory first, then on disk: for each blob it makes and deletes half a dozen files,
+and some file systems take a millisecond for each of those, one after the other.
+"""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import platform
+import socket
+import statistics
+import subprocess
+import sys
+import tarfile
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/release/wincimg"))
+VERSIONS = ["10.0.17763.973", "10.0.18363.1379", "10.0.20348.2402", "10.0.26100.2314"]
+DOCKER = "application/vnd.docker."
+MANIFEST = DOCKER + "distribution.manifest.v2+json"
+
+
+def request(method, url, body=None, **headers):
+    """One request; answers with the headers."""
+    names = {name.replace("_", "-"): value for name, value in headers.items()}
+    sent = urllib.request.Request(url, data=body, method=method, headers=names)
+    with urllib.request.urlopen(sent) as answer:
+        return answer.headers
+
+
+def push_blob(registry, repository, data):
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    begun = request("POST", f"{registry}/v2/{repository}/blobs/uploads/", b"")
+    place = begun["Location"]
+    request("PUT", f"{place}&digest={digest}", data, Content_Type="application/octet-stream")
+    return {"digest": digest, "size": len(data)}
+
+
+def push_base(registry, repository, version):
+    """A base image with a layer of 4 MiB that does not compress."""
+    tar = io.BytesIO()
+    with tarfile.open(fileobj=tar, mode="w") as archive:
+        content = hashlib.shake_256(version.encode()).digest(4 << 20)
+        entry = tarfile.TarInfo("Files/data")
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    plain = tar.getvalue()
+    layer = push_blob(registry, repository, gzip.compress(plain, 1, mtime=0))
+    config = {
+        "os": "windows",
+        "architecture": "amd64",
+        "os.version": version,
+        "created": "2020-01-14T00:00:00Z",
+        "config": {},
+        "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(plain).hexdigest()]},
+    }
+    config = push_blob(registry, repository, json.dumps(config).encode())
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": {"mediaType": DOCKER + "container.image.v1+json", **config},
+        "layers": [{"mediaType": DOCKER + "image.rootfs.diff.tar.gzip", **layer}],
+    }
+    url = f"{registry}/v2/{repository}/manifests/{version}"
+    request("PUT", url, json.dumps(manifest).encode(), Content_Type=MANIFEST)
+
+
+def measure(arguments):
+    """Wall time in ms and peak memory in KiB of one run."""
+    with tempfile.NamedTemporaryFile("r") as peak:
+        command = ["/usr/bin/time", "-o", peak.name, "-f", "%M", WINCIMG, *arguments]
+        started = time.monotonic()
+        process = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        elapsed = (time.monotonic() - started) * 1000
+        if process.returncode:
+            sys.exit(f"error: wincimg {' '.join(arguments)} ended with {process.returncode}")
+        return elapsed, int(peak.read())
+
+
+def row(name, runs):
+    times = [elapsed for elapsed, _ in runs]
+    memory = max(peak for _, peak in runs)
+    print(
+        f"{name:<44} {statistics.median(times):8.1f} ms median"
+        f" {min(times):8.1f} min {max(times):8.1f} max {memory:8} KiB peak"
+    )
+    return statistics.median(times)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def serve(work, port):
+    config = work / "registry.yml"
+    config.write_text(
+        "version: 0.1\nlog: {level: error}\n"
+        f"storage: {{filesystem: {{rootdirectory: {work}/data}}}}\n"
+        f'http: {{addr: "127.0.0.1:{port}"}}\n'
+    )
+    log = open(work / "registry.log", "wb")
+    return subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
+
+
+def wait_for(registry):
+    for _ in range(200):
+        try:
+            return request("GET", f"{registry}/v2/")
+        except OSError:
+            time.sleep(0.05)
+    sys.exit("error: docker-registry does not answer")
+
+
+def main():
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {runs} runs")
+    row("wincimg --version", [measure(["--version"]) for _ in range(runs)])
+    storages = {"in memory": "/dev/shm", "on disk": tempfile.gettempdir()}
+    for place, parent in storages.items():
+        if os.path.isdir(parent):
+            print(f"registry {place}, in {parent}")
+            run_with_registry(parent, runs)
+
+
+def run_with_registry(parent, runs):
+    with tempfile.TemporaryDirectory(dir=parent) as folder:
+        port = free_port()
+        process = serve(Path(folder), port)
+        try:
+            run_all(f"127.0.0.1:{port}", runs)
+        finally:
+            process.kill()
+            process.wait()
+
+
+def run_all(host, runs):
+    registry = f"http://{host}"
+    wait_for(registry)
+    for version in VERSIONS:
+        push_base(registry, "mcr/windows/nanoserver", version)
+    common = ["--base-registry", f"{host}/mcr", "--registry", host, "--push"]
+    common += ["--insecure-registry", host, "--quiet"]
+
+    def hosts(count):
+        return [f"--host-build={version}" for version in VERSIONS[:count]]
+
+    one, four = [], []
+    for number in range(runs):
+        one.append(measure(["build", "pause", *hosts(1), "--name", f"one-{number}", *common]))
+        four.append(measure(["build", "pause", *hosts(4), "--name", f"four-{number}", *common]))
+    single = row("build pause --push, base in the registry", one)
+    several = row("the same for four host builds, with an index", four)
+    print(f"{'four against one':<44} {several / single:8.2f} times")
+    again = [measure(["build", "pause", *hosts(1), "--name", "one-0", *common]) for _ in range(runs)]
+    row("the same again, nothing to send", again)
+
+
+main()

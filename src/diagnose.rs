@@ -1,0 +1,104 @@
+//! What an error tells the person who reads it: its causes, where in a text it stands, what was
+//! probably meant, and what to type next.
+
+use std::error::Error;
+
+/// An error that knows what its reader can do about it. Implemented where the error is born; the
+/// edge of the program turns any of them into an exit code, the chain of causes and a hint.
+pub trait Diagnose: Error {
+    /// The next command to type, or what to change, where there is something.
+    fn hint(&self) -> Option<String> {
+        None
+    }
+
+    /// Who has to do something about it.
+    fn blame(&self) -> Blame {
+        Blame::Circumstances
+    }
+}
+
+/// What an error says about the request that met it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Blame {
+    /// The request cannot be meant: wrong usage.
+    Request,
+    /// The request was understood, and the answer is no.
+    Answer,
+    /// The request was right and could not be carried out.
+    Circumstances,
+}
+
+/// An error with its causes in one line, for places that have only one: a field, a log, a report.
+/// `cannot read a.toml: permission denied`.
+pub fn in_one_line(error: &dyn Error) -> String {
+    let mut said = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        said += ": ";
+        said += &cause.to_string();
+        next = cause.source();
+    }
+    said
+}
+
+/// The known name that is most like what was typed, if one is near enough.
+pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    known
+        .map(|name| (strsim::jaro_winkler(typed, name), name))
+        .filter(|(likeness, _)| *likeness > 0.75)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name.to_owned())
+}
+
+/// The line and column of a byte offset in a text, both counted from 1.
+pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let mut end = offset.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let before = &text[..end];
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count() + 1;
+    let column = before[line_start..].chars().count() + 1;
+    (line, column)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("cannot read {name}")]
+    struct Unreadable {
+        name: &'static str,
+        source: std::fmt::Error,
+    }
+
+    #[test]
+    fn every_cause_is_said_once_the_outermost_first() {
+        let error = Unreadable {
+            name: "a.toml",
+            source: std::fmt::Error,
+        };
+        let said = in_one_line(&error);
+        assert_eq!(said, format!("cannot read a.toml: {}", std::fmt::Error));
+    }
+
+    #[test]
+    fn a_slip_or_a_beginning_is_near_and_another_word_is_not() {
+        let known = || ["nanoserver", "servercore", "iis"].into_iter();
+        assert_eq!(nearest("nano", known()).as_deref(), Some("nanoserver"));
+        assert_eq!(nearest("severcore", known()).as_deref(), Some("servercore"));
+        assert_eq!(nearest("ubuntu", known()), None);
+    }
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let text = "ab\nçd\n";
+        assert_eq!(line_and_column(text, 0), (1, 1));
+        assert_eq!(line_and_column(text, 3), (2, 1));
+        assert_eq!(line_and_column(text, 5), (2, 2));
+        assert_eq!(line_and_column(text, 4), (2, 1), "inside a character");
+        assert_eq!(line_and_column(text, 99), (3, 1));
+    }
+}

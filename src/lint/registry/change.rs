@@ -1,0 +1,96 @@
+//! What a command writes to the registry, whether `reg` or a cmdlet does it.
+
+use crate::lint::words::{Command, Word};
+
+/// A command that sets a registry value.
+#[derive(Debug)]
+pub(super) struct Change<'a> {
+    pub(super) name: &'a Word,
+    pub(super) kind: Option<&'a Word>,
+    pub(super) data: Option<&'a Word>,
+    pub(super) tool: Tool,
+}
+
+/// What changes the registry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tool {
+    Reg,
+    NewItemProperty,
+    SetItemProperty,
+}
+
+impl Tool {
+    /// The option that says a value's type.
+    pub(super) fn type_option(self) -> &'static str {
+        match self {
+            Self::Reg => "/t",
+            Self::NewItemProperty => "-PropertyType",
+            Self::SetItemProperty => "-Type",
+        }
+    }
+}
+
+impl<'a> Change<'a> {
+    /// The change that a command makes, if it is one.
+    pub(super) fn of(command: &'a Command) -> Option<Self> {
+        let arguments = command.words.get(1..)?;
+        match command.program().as_str() {
+            "reg" => by_reg(arguments),
+            "new-itemproperty" => by_cmdlet(arguments, Tool::NewItemProperty),
+            "set-itemproperty" | "sp" => by_cmdlet(arguments, Tool::SetItemProperty),
+            _ => None,
+        }
+    }
+}
+
+fn by_reg(arguments: &[Word]) -> Option<Change<'_>> {
+    arguments.first().filter(|verb| verb.is("add"))?;
+    let option = |letter: char| {
+        let at = arguments
+            .iter()
+            .position(|word| word.is(&format!("/{letter}")) || word.is(&format!("-{letter}")))?;
+        arguments.get(at + 1)
+    };
+    Some(Change {
+        name: option('v')?,
+        kind: option('t'),
+        data: option('d'),
+        tool: Tool::Reg,
+    })
+}
+
+/// Reads the parameters of a cmdlet; PowerShell takes any unmistakable beginning of a name.
+fn by_cmdlet(words: &[Word], tool: Tool) -> Option<Change<'_>> {
+    let mut positional = Vec::new();
+    let (mut path, mut name, mut kind, mut data) = (false, None, None, None);
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
+        let lower = word.value.to_ascii_lowercase();
+        let Some(parameter) = lower.strip_prefix('-').filter(|p| !p.is_empty()) else {
+            positional.push(word);
+            continue;
+        };
+        if parameter == "force" || parameter == "passthru" || parameter == "whatif" {
+            continue;
+        }
+        let value = rest.next();
+        match parameter {
+            _ if "name".starts_with(parameter) => name = value,
+            _ if "value".starts_with(parameter) => data = value,
+            _ if "path".starts_with(parameter) || parameter == "literalpath" => path = true,
+            "type" => kind = value,
+            _ if "propertytype".starts_with(parameter) => kind = value,
+            _ => {}
+        }
+    }
+    let mut positional = positional.into_iter();
+    if !path {
+        positional.next();
+    }
+    Some(Change {
+        name: name.or_else(|| positional.next())?,
+        kind,
+        data: data.or_else(|| positional.next()),
+        tool,
+    })
+}

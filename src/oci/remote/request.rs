@@ -1,0 +1,174 @@
+//! A request to a registry: authenticated, checked, and repeated while that is of use.
+
+use bytes::Bytes;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::{Method, Response, StatusCode, Url};
+
+use super::auth::Scope;
+use super::host::Host;
+use super::retry::Attempts;
+use super::transport::{Exchange, Payload};
+use super::{Inner, RegistryError};
+use crate::net::host_of;
+
+/// One request in the words of the distribution API.
+pub(super) struct Request<'a> {
+    pub(super) host: &'a Host,
+    pub(super) scope: Scope,
+    /// The purpose, as it reads after "failed to".
+    pub(super) what: String,
+    pub(super) method: Method,
+    pub(super) target: Target,
+    pub(super) headers: HeaderMap,
+    pub(super) payload: Payload<'a>,
+}
+
+/// Where a request goes.
+pub(super) enum Target {
+    /// A path below the host's `/v2/`, with its query.
+    Api(String),
+    /// A URL that the registry itself named.
+    Url(Url),
+}
+
+/// What is said of the credential to a host that gets none because it is another one.
+const NOT_SENT: &str = "no credential (none is sent to another host)";
+
+impl Inner {
+    pub(super) fn attempts(&self) -> Attempts {
+        Attempts::new(self.options.retries, self.deadline)
+    }
+
+    /// Sends until there is a success, and hands over its answer, body unread.
+    pub(super) async fn call(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.once(request).await {
+                Ok(response) => return Ok(response),
+                Err(error) => attempts.pause(self, error).await?,
+            }
+        }
+    }
+
+    /// Sends until there is a success and its whole body.
+    pub(super) async fn fetch(
+        &self,
+        request: &Request<'_>,
+        limit: u64,
+    ) -> Result<(HeaderMap, Url, Bytes), RegistryError> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.fetch_once(request, limit).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => attempts.pause(self, error).await?,
+            }
+        }
+    }
+
+    async fn fetch_once(
+        &self,
+        request: &Request<'_>,
+        limit: u64,
+    ) -> Result<(HeaderMap, Url, Bytes), RegistryError> {
+        let response = self.once(request).await?;
+        let headers = response.headers().clone();
+        let url = response.url().clone();
+        let body = self.read_body(response, &request.what, limit).await?;
+        Ok((headers, url, body))
+    }
+
+    /// The same for a server that is no registry, such as the one that gives tokens.
+    pub(super) async fn fetch_outside(
+        &self,
+        exchange: &Exchange<'_>,
+        limit: u64,
+    ) -> Result<Bytes, RegistryError> {
+        let mut attempts = self.attempts();
+        loop {
+            match self.fetch_outside_once(exchange, limit).await {
+                Ok(body) => return Ok(body),
+                Err(error) => attempts.pause(self, error).await?,
+            }
+        }
+    }
+
+    async fn fetch_outside_once(
+        &self,
+        exchange: &Exchange<'_>,
+        limit: u64,
+    ) -> Result<Bytes, RegistryError> {
+        let response = self.follow(exchange).await?;
+        let response = self.check(exchange, response, NOT_SENT).await?;
+        self.read_body(response, &exchange.what, limit).await
+    }
+
+    /// One attempt. Where the registry asks for proof, it gets it, and a token that it does not
+    /// take any more is replaced once.
+    pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
+        let host = request.host;
+        let base = &host.base(self).await?.url;
+        let mut exchange = request.exchange(base)?;
+        let at_home = exchange.url.origin() == base.origin();
+        let mut scope = request.scope.clone();
+        let mut asked = false;
+        let mut proof = None;
+        if at_home {
+            proof = self.authorization(host, &scope).await?;
+        }
+        loop {
+            if let Some(proof) = &proof {
+                exchange.headers.insert(AUTHORIZATION, proof.clone());
+            }
+            let response = self.follow(&exchange).await?;
+            let answers_home = at_home && response.url().origin() == base.origin();
+            let refused = response.status() == StatusCode::UNAUTHORIZED && answers_home;
+            if refused
+                && !asked
+                && let Some(challenge) = host.learn(response.headers())
+            {
+                asked = true;
+                scope = scope.with(challenge.scope());
+                if let Some(refused) = &proof {
+                    host.tokens.lock().await.forget(refused);
+                }
+                let better = self.authorization(host, &scope).await?;
+                // The same password again would only count as another wrong login.
+                if better != proof {
+                    proof = better;
+                    continue;
+                }
+            }
+            let tried = match response.status() {
+                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if answers_home => {
+                    self.credential(host).await?.to_string()
+                }
+                _ => NOT_SENT.to_owned(),
+            };
+            return self.check(&exchange, response, &tried).await;
+        }
+    }
+}
+
+impl<'a> Request<'a> {
+    fn exchange(&self, base: &Url) -> Result<Exchange<'a>, RegistryError> {
+        let url = match &self.target {
+            Target::Url(url) => url.clone(),
+            Target::Api(path) => {
+                base.join("v2/")
+                    .and_then(|v2| v2.join(path))
+                    .map_err(|error| RegistryError::Protocol {
+                        host: host_of(base),
+                        what: self.what.clone(),
+                        reason: error.to_string(),
+                    })?
+            }
+        };
+        Ok(Exchange {
+            what: self.what.clone(),
+            method: self.method.clone(),
+            url,
+            headers: self.headers.clone(),
+            payload: self.payload.clone(),
+        })
+    }
+}

@@ -1,0 +1,293 @@
+//! docker-archives as sources and sinks, with skopeo and dockerd as judges.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support;
+
+use std::fs;
+
+use serde_json::Value;
+use wincimg::oci::archive::{Archive, ArchiveError};
+use wincimg::oci::document::{Document, Flavour, ImageConfig, Sealed};
+use wincimg::oci::layout::Layout;
+use wincimg::oci::store::Source;
+
+use crate::support::dockerd::Dockerd;
+use crate::support::places::{
+    OS_VERSION, base, copy, files, no_registry, path, sink, skopeo, try_copy,
+};
+use crate::support::windows_base::{StandIn, put_index};
+
+#[tokio::test]
+async fn skopeo_reads_the_archives_we_write() {
+    let Some(program) = support::component("skopeo") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let archive = format!("docker-archive:{}:app:1.4", path(&dir, "app.tar"));
+    let image = base();
+    let target = sink(&archive, &no_registry()).await;
+    image.put(&target, Some("app:1.4")).await;
+    target.finish().await.unwrap();
+
+    let config = skopeo(&program, &["inspect", "--config", "--raw", &archive]);
+    assert_eq!(&config, image.image.config().bytes());
+    let out = path(&dir, "out");
+    skopeo(&program, &["copy", &archive, &format!("oci:{out}:x")]);
+    let layout = Layout::open(&out).await.unwrap();
+    let Document::Manifest(manifest) = layout.resolve(Some("x")).await.unwrap() else {
+        panic!("a manifest became something else");
+    };
+    let config: Sealed<ImageConfig> = Source::Layout(layout).read(&manifest.config).await.unwrap();
+    assert_eq!(config.rootfs.diff_ids, image.image.config().rootfs.diff_ids);
+    assert_eq!(config.os_version.as_deref(), Some(OS_VERSION));
+}
+
+#[tokio::test]
+async fn we_read_the_archives_that_skopeo_writes() {
+    let Some(program) = support::component("skopeo") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let layout = format!("oci:{}:1", path(&dir, "layout"));
+    let image = base();
+    image
+        .put(&sink(&layout, &no_registry()).await, Some("1"))
+        .await;
+    let file = path(&dir, "app.tar");
+    let archive = format!("docker-archive:{file}:app:1.4");
+    skopeo(&program, &["copy", &layout, &archive]);
+
+    let back = format!("oci:{}:again", path(&dir, "again"));
+    for name in ["app:1.4", "docker.io/library/app:1.4", "1.4"] {
+        copy(
+            &format!("docker-archive:{file}:{name}"),
+            &back,
+            &no_registry(),
+        )
+        .await;
+    }
+    let source = Source::open(&back.parse().unwrap(), &no_registry())
+        .await
+        .unwrap();
+    let Document::Manifest(manifest) = source.resolve(Some("again")).await.unwrap() else {
+        panic!("a manifest became something else");
+    };
+    let read = source.image(*manifest).await.unwrap();
+    assert_eq!(
+        read.config().rootfs.diff_ids,
+        image.image.config().rootfs.diff_ids
+    );
+    assert_eq!(read.config().os_version.as_deref(), Some(OS_VERSION));
+}
+
+#[tokio::test]
+async fn archives_are_the_same_bytes_whatever_the_order_of_writing() {
+    let dir = tempfile::tempdir().unwrap();
+    let images = [
+        base(),
+        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
+    ];
+    let mut archives = Vec::new();
+    for order in [[0, 1], [1, 0]] {
+        let file = path(&dir, "app.tar");
+        let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
+        for at in order {
+            images[at].put(&target, Some(&format!("app:{at}"))).await;
+        }
+        target.finish().await.unwrap();
+        archives.push(fs::read(file).unwrap());
+    }
+    assert!(archives[0] == archives[1]);
+    assert_eq!(files(dir.path()).len(), 1, "the staging directory is gone");
+}
+
+#[tokio::test]
+async fn an_index_in_an_archive_lists_its_images_for_docker_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(&dir, "app.tar");
+    let target = sink(&format!("docker-archive:{file}"), &no_registry()).await;
+    let images = [
+        base(),
+        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
+    ];
+    put_index(Flavour::Oci, &images, &target, Some("app:all")).await;
+    images[1].put(&target, Some("app:2022")).await;
+    target.finish().await.unwrap();
+    let mut tar = tar::Archive::new(fs::File::open(&file).unwrap());
+    let manifest = tar
+        .entries()
+        .unwrap()
+        .map(Result::unwrap)
+        .find(|entry| entry.path().unwrap().ends_with("manifest.json"))
+        .unwrap();
+    let saved: Value = serde_json::from_reader(manifest).unwrap();
+    let mut tags: Vec<_> = saved
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| image["RepoTags"].to_string())
+        .collect();
+    tags.sort();
+    assert_eq!(tags, [r#"["app:2022"]"#, "[]"]);
+}
+
+#[tokio::test]
+async fn what_is_no_archive_is_refused_with_its_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("app.tar");
+    let target = sink(
+        &format!("docker-archive:{}", file.display()),
+        &no_registry(),
+    )
+    .await;
+    base().put(&target, Some("app:1")).await;
+    target.finish().await.unwrap();
+    let whole = fs::read(&file).unwrap();
+
+    let open = async |bytes: &[u8]| {
+        fs::write(&file, bytes).unwrap();
+        Archive::open(&file).await.unwrap_err()
+    };
+    let error = open(&whole[..whole.len() / 2]).await;
+    assert!(matches!(error, ArchiveError::Truncated { .. }), "{error}");
+    let error = open(b"\x1f\x8b\x08\x00 and so on").await;
+    assert!(
+        error
+            .to_string()
+            .ends_with("is compressed with gzip: unpack it first"),
+        "{error}"
+    );
+    for bytes in [&b""[..], &[0; 1024], &[0xFF; 2048], b"no tar at all"] {
+        let error = open(bytes).await;
+        assert!(
+            matches!(error, ArchiveError::NotAnArchive { .. }),
+            "{error}"
+        );
+    }
+
+    fs::write(&file, &whole).unwrap();
+    let archive = Archive::open(&file).await.unwrap();
+    let error = archive.resolve(Some("app:2")).await.unwrap_err();
+    assert!(error.to_string().contains("no image \"app:2\""), "{error}");
+}
+
+#[tokio::test]
+async fn an_archive_of_uncompressed_layers_gets_a_manifest_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("old.tar");
+    let image = base();
+    let config = image.image.config().bytes();
+    let mut tar = tar::Builder::new(fs::File::create(&file).unwrap());
+    let mut add = |name: &str, bytes: &[u8]| {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, name, bytes).unwrap();
+    };
+    let (first, _) = support::windows_base::layer(50_000, 1);
+    let (_, second) = support::windows_base::layer(7_000, 2);
+    add("config.json", config);
+    add("./one/layer.tar", &first);
+    add("two.tar.gz", &second);
+    let manifest = serde_json::json!([{
+        "Config": "config.json", "RepoTags": ["app:1"], "Layers": ["link/layer.tar", "two.tar.gz"]
+    }]);
+    add("manifest.json", manifest.to_string().as_bytes());
+    let mut link = tar::Header::new_gnu();
+    link.set_entry_type(tar::EntryType::Symlink);
+    link.set_size(0);
+    tar.append_link(&mut link, "link/layer.tar", "../one/layer.tar")
+        .unwrap();
+    tar.into_inner().unwrap();
+
+    let to = format!("oci:{}:x", path(&dir, "layout"));
+    let report = copy(
+        &format!("docker-archive:{}", file.display()),
+        &to,
+        &no_registry(),
+    )
+    .await;
+    let types: Vec<_> = report
+        .blobs
+        .iter()
+        .map(|blob| blob.media_type.as_str())
+        .collect();
+    assert_eq!(
+        types,
+        [
+            Flavour::Docker.layer(),
+            Flavour::Docker.layer_gzip(),
+            Flavour::Docker.config()
+        ]
+    );
+    assert_eq!(
+        report.blobs[2].digest,
+        image.image.config().digest().to_string()
+    );
+}
+
+#[tokio::test]
+async fn docker_loads_what_we_write_and_we_read_what_docker_saves() {
+    let Some(daemon) = Dockerd::start() else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let ours = path(&dir, "ours.tar");
+    let mut image = StandIn::new(Flavour::Docker, OS_VERSION, &[(5_000, 1), (6_000, 2)]);
+    // A daemon on Linux loads no Windows images.
+    image.image = image
+        .image
+        .edit_config(|config| config.os = "linux".to_owned())
+        .unwrap();
+    let target = sink(&format!("docker-archive:{ours}"), &no_registry()).await;
+    image.put(&target, Some("app:1.4")).await;
+    target.finish().await.unwrap();
+
+    let said = daemon.must(&["load", "--input", &ours]);
+    assert!(said.contains("app:1.4"), "{said}");
+    let id = daemon.must(&["inspect", "--format", "{{.Id}}", "app:1.4"]);
+    assert_eq!(id, image.image.config().digest().to_string());
+
+    let theirs = path(&dir, "theirs.tar");
+    daemon.must(&["save", "--output", &theirs, "app:1.4"]);
+    let layout = format!("oci:{}:back", path(&dir, "back"));
+    let report = copy(
+        &format!("docker-archive:{theirs}:app:1.4"),
+        &layout,
+        &no_registry(),
+    )
+    .await;
+    let config = report.blobs.last().unwrap();
+    assert_eq!(config.digest, image.image.config().digest().to_string());
+}
+
+#[tokio::test]
+async fn a_damaged_archive_never_passes_for_another_image() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = path(&dir, "app.tar");
+    let archive = format!("docker-archive:{file}");
+    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(600, 1)]);
+    let target = sink(&archive, &no_registry()).await;
+    image.put(&target, Some("app:1")).await;
+    target.finish().await.unwrap();
+    let whole = fs::read(&file).unwrap();
+    let mut refused = 0;
+    for at in (0..whole.len()).step_by(97) {
+        let mut flipped = whole.clone();
+        flipped[at] ^= 0x01;
+        for damaged in [flipped.as_slice(), &whole[..at]] {
+            fs::write(&file, damaged).unwrap();
+            let to = format!("oci:{}", path(&dir, &format!("{at}-{}", damaged.len())));
+            let opened = Archive::open(&file).await;
+            match opened {
+                Ok(_) => match try_copy(&archive, &to, &no_registry()).await {
+                    Ok(report) => assert_eq!(report.digest, image.image.digest().to_string()),
+                    Err(_) => refused += 1,
+                },
+                Err(_) => refused += 1,
+            }
+        }
+    }
+    assert!(refused > whole.len() / 97, "only {refused} were refused");
+}

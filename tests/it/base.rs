@@ -1,0 +1,299 @@
+//! Base images, resolved against a registry that counts the requests.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use crate::stand_in::StandIn;
+use serde_json::json;
+use wincimg::oci::base::{Match, Resolution, ResolveError, resolve};
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::remote::{Options, Registry};
+use wincimg::progress::Silent;
+use wincimg::windows::compat::HostBuild;
+
+const NANO: &str = "windows/nanoserver";
+const IIS: &str = "windows/servercore/iis";
+
+async fn ask(
+    registry: &StandIn,
+    repository: &str,
+    host: &str,
+    wanted: Match,
+) -> Result<Resolution, ResolveError> {
+    let options = Options {
+        insecure: vec![registry.host.clone()],
+        ..Options::default()
+    };
+    let reference = parse_reference(&format!("{}/{repository}", registry.host)).unwrap();
+    let client = Registry::new(options, Arc::new(Silent)).unwrap();
+    resolve(
+        &client,
+        &reference,
+        HostBuild::new(host.parse().unwrap()),
+        wanted,
+    )
+    .await
+}
+
+async fn nearest(registry: &StandIn, repository: &str, host: &str) -> Resolution {
+    ask(registry, repository, host, Match::Nearest)
+        .await
+        .unwrap()
+}
+
+/// Five thousand tags: 1,250 revisions, each in four spellings.
+fn registry_with_5000_tags() -> StandIn {
+    let registry = StandIn::start();
+    for revision in 0..1250 {
+        let version = format!("10.0.20348.{}", 2 * revision);
+        let plain = version.as_str();
+        let amd64 = format!("{version}-amd64");
+        let kb = format!("ltsc2022-KB5{revision:06}");
+        let kb_amd64 = format!("{kb}-amd64");
+        registry.publish(NANO, &[plain, &amd64, &kb, &kb_amd64], &version);
+    }
+    registry
+}
+
+#[tokio::test]
+async fn five_thousand_tags_take_one_request_a_page_and_the_one_image() {
+    let registry = registry_with_5000_tags();
+    let found = nearest(&registry, NANO, "20348.502").await.base;
+    assert_eq!(found.os_version.to_string(), "20348.502");
+    assert_eq!(found.matched, Match::Exact);
+    assert_eq!(found.reference.tag(), Some("10.0.20348.502"));
+    assert_eq!(found.reference.digest(), Some(found.digest().as_ref()));
+
+    let requests = registry.requests();
+    let (pages, others): (Vec<_>, Vec<_>) = requests
+        .iter()
+        .partition(|request| request.starts_with("GET tags"));
+    assert_eq!(pages.len(), 5, "{requests:#?}");
+    let image = format!("GET manifests {}", found.digest());
+    assert_eq!(others[0], "GET manifests 10.0.20348.502");
+    assert_eq!(*others[1], image);
+    assert!(others[2].starts_with("GET blobs"));
+    assert_eq!(others.len(), 3, "{others:#?}");
+}
+
+#[tokio::test]
+async fn without_the_hosts_revision_the_one_below_is_taken_and_nothing_else_read() {
+    let registry = registry_with_5000_tags();
+    let found = nearest(&registry, NANO, "20348.503").await.base;
+    assert_eq!(found.os_version.to_string(), "20348.502");
+    assert_eq!(found.matched, Match::Nearest);
+    assert_eq!(registry.requests().len(), 5 + 3);
+
+    let error = ask(&registry, NANO, "20348.503", Match::Exact)
+        .await
+        .unwrap_err();
+    let ResolveError::NothingFits(nothing) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(nothing.below.unwrap().version.to_string(), "20348.502");
+    assert_eq!(nothing.above.unwrap().version.to_string(), "20348.504");
+}
+
+#[tokio::test]
+async fn dated_tags_are_resolved_through_the_one_index_that_matters() {
+    let registry = StandIn::start();
+    for (date, version) in [
+        ("20191112", "10.0.17763.864"),
+        ("20191210", "10.0.17763.914"),
+        ("20200114", "10.0.17763.973"),
+        ("20200211", "10.0.17763.1040"),
+    ] {
+        let tag = format!("{date}-windowsservercore-ltsc2019");
+        registry.publish(IIS, &[&tag], version);
+    }
+    registry.publish(
+        IIS,
+        &["windowsservercore-ltsc2019", "latest"],
+        "10.0.17763.9121",
+    );
+    let found = nearest(&registry, IIS, "17763.973").await.base;
+    assert_eq!(found.os_version.to_string(), "17763.973");
+    assert_eq!(
+        found.reference.tag(),
+        Some("20200114-windowsservercore-ltsc2019")
+    );
+    assert_eq!(
+        registry.requests().len(),
+        1 + 3,
+        "{:#?}",
+        registry.requests()
+    );
+}
+
+#[tokio::test]
+async fn a_floating_tag_alone_is_resolved_through_its_index() {
+    let registry = StandIn::start();
+    let old = registry.image("windows", "10.0.17763.973");
+    let new = registry.image("windows", "10.0.20348.2402");
+    let index = registry.index(&[
+        (&old, Some("10.0.17763.973")),
+        (&new, Some("10.0.20348.2402")),
+    ]);
+    registry.tag(IIS, "latest", &index);
+    let found = nearest(&registry, IIS, "17763.1000").await.base;
+    assert_eq!(found.digest().as_ref(), old);
+    assert_eq!(found.index.unwrap().as_ref(), index);
+    assert_eq!(registry.requests().len(), 1 + 3);
+}
+
+#[tokio::test]
+async fn an_index_without_versions_is_answered_by_the_images() {
+    let registry = StandIn::start();
+    let image = registry.image("windows", "10.0.20348.2402");
+    let index = registry.index(&[(&image, None)]);
+    registry.tag("base/app", "ltsc2022", &index);
+    let found = nearest(&registry, "base/app", "20348.2402").await.base;
+    assert_eq!(found.matched, Match::Exact);
+}
+
+#[tokio::test]
+async fn a_plain_manifest_under_a_tag_is_read_once() {
+    let registry = StandIn::start();
+    let image = registry.image("windows", "10.0.20348.2402");
+    registry.tag(NANO, "10.0.20348.2402-amd64", &image);
+    let found = nearest(&registry, NANO, "20348.2402").await.base;
+    assert_eq!(found.digest().as_ref(), image);
+    assert_eq!(found.index, None);
+    assert_eq!(registry.requests().len(), 3, "{:#?}", registry.requests());
+}
+
+#[tokio::test]
+async fn a_configuration_that_contradicts_its_tag_is_set_aside() {
+    let registry = StandIn::start();
+    registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
+    let lies = registry.publish(NANO, &[], "10.0.17763.805");
+    let index = registry.index(&[(&lies, Some("10.0.17763.973"))]);
+    registry.tag(NANO, "10.0.17763.973", &index);
+    let resolution = nearest(&registry, NANO, "17763.973").await;
+    assert_eq!(resolution.base.os_version.to_string(), "17763.914");
+    let words: Vec<String> = resolution
+        .set_aside
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(
+        words,
+        [
+            "tag 10.0.17763.973 is set aside: its index says 10.0.17763.973, its image 10.0.17763.805"
+        ]
+    );
+}
+
+#[tokio::test]
+async fn an_index_that_contradicts_its_tag_is_set_aside() {
+    let registry = StandIn::start();
+    registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.1158");
+    let error = ask(&registry, NANO, "17763.973", Match::Nearest)
+        .await
+        .unwrap_err();
+    let ResolveError::NothingFits(nothing) = error else {
+        panic!("{error}");
+    };
+    assert!(
+        nothing.set_aside[0]
+            .to_string()
+            .contains("its image is 10.0.17763.1158")
+    );
+}
+
+#[tokio::test]
+async fn an_image_that_is_not_windows_is_set_aside() {
+    let registry = StandIn::start();
+    let linux = registry.image("linux", "");
+    registry.tag("base/app", "ltsc2022", &linux);
+    let arm = json!({"os": "windows", "architecture": "arm64", "os.version": "10.0.20348.1"});
+    let arm = registry.image_with(&arm);
+    registry.tag("base/app", "10.0.20348.1", &arm);
+    let error = ask(&registry, "base/app", "20348.1", Match::Nearest)
+        .await
+        .unwrap_err();
+    let ResolveError::NothingFits(nothing) = error else {
+        panic!("{error}");
+    };
+    let mut words: Vec<String> = nothing.set_aside.iter().map(ToString::to_string).collect();
+    words.sort();
+    assert!(
+        words[0].contains("for windows/arm64, not windows/amd64"),
+        "{words:?}"
+    );
+    assert!(
+        words[1].contains("for linux/amd64, not windows/amd64"),
+        "{words:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_tag_that_moves_or_goes_away_after_the_list_does_no_harm() {
+    let registry = StandIn::start();
+    registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
+    registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
+    let other = registry.publish(NANO, &[], "10.0.17763.1158");
+    registry.move_after_list(NANO, "10.0.17763.973", Some(other));
+    let resolution = nearest(&registry, NANO, "17763.973").await;
+    assert_eq!(resolution.base.os_version.to_string(), "17763.914");
+    assert_eq!(resolution.set_aside.len(), 1);
+
+    registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
+    registry.move_after_list(NANO, "10.0.17763.973", None);
+    let resolution = nearest(&registry, NANO, "17763.973").await;
+    assert_eq!(resolution.base.os_version.to_string(), "17763.914");
+    assert!(resolution.set_aside[0].reason.contains("is not there"));
+}
+
+#[tokio::test]
+async fn a_lost_image_gives_way_to_the_next() {
+    let registry = StandIn::start();
+    registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
+    let lost = registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
+    registry.lose(&lost);
+    let resolution = nearest(&registry, NANO, "17763.973").await;
+    assert_eq!(resolution.base.os_version.to_string(), "17763.914");
+}
+
+#[tokio::test]
+async fn server_2016_gets_its_own_revision_or_nothing() {
+    let registry = StandIn::start();
+    registry.publish(NANO, &["10.0.14393.3384"], "10.0.14393.3384");
+    registry.publish(NANO, &["10.0.14393.3504", "ltsc2016"], "10.0.14393.3504");
+    let error = ask(&registry, NANO, "14393.3443", Match::Nearest)
+        .await
+        .unwrap_err();
+    let message = error.to_string();
+    assert!(message.contains("the nearest are 14393.3384"), "{message}");
+    assert!(message.contains("14393.3504"), "{message}");
+    let found = nearest(&registry, NANO, "14393.3384").await.base;
+    assert_eq!(found.matched, Match::Exact);
+}
+
+#[tokio::test]
+async fn a_repository_without_base_tags_says_so() {
+    let registry = StandIn::start();
+    registry.publish("app/web", &["v1", "v2"], "10.0.17763.973");
+    let error = ask(&registry, "app/web", "17763.973", Match::Nearest)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("none of the 2 tags"), "{error}");
+    let error = ask(&registry, "app/none", "17763.973", Match::Nearest)
+        .await
+        .unwrap_err();
+    assert!(matches!(error, ResolveError::Registry(_)), "{error}");
+}
+
+#[tokio::test]
+async fn tags_that_say_too_little_are_not_asked_about_without_end() {
+    let registry = StandIn::start();
+    for number in 0..100 {
+        let tag = format!("1803-KB41000{number:02}");
+        registry.publish(NANO, &[&tag], &format!("10.0.17134.{number}"));
+    }
+    let error = ask(&registry, NANO, "17134.999", Match::Nearest)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("64 tags"), "{error}");
+    assert_eq!(registry.requests().len(), 1 + 64);
+}

@@ -1,0 +1,265 @@
+//! `wincimg base`, driven as a user would.
+#![allow(clippy::unwrap_used)]
+
+use crate::stand_in::StandIn;
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+const NANO: &str = "windows/nanoserver";
+const NO_CREDENTIALS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/support/empty-config.json"
+);
+
+/// `wincimg base VERB NAME` against a mirror that is listed as insecure.
+fn base(registry: &StandIn, arguments: &[&str]) -> Command {
+    let mut command = wincimg(arguments);
+    command.args(["--base-registry", &registry.host]);
+    command.args(["--insecure-registry", &registry.host]);
+    command
+}
+
+fn wincimg(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    command.current_dir(std::env::temp_dir()).arg("base");
+    command
+        .args(arguments)
+        .args(["--registry-config", NO_CREDENTIALS]);
+    command
+}
+
+fn json_of(command: &mut Command) -> (i32, Value) {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    (
+        output.status.code().unwrap(),
+        serde_json::from_slice(&output.stdout).unwrap(),
+    )
+}
+
+fn microsofts() -> StandIn {
+    let registry = StandIn::start();
+    registry.publish(
+        NANO,
+        &["10.0.17763.914", "1809-KB4530715"],
+        "10.0.17763.914",
+    );
+    registry.publish(
+        NANO,
+        &[
+            "10.0.17763.973",
+            "10.0.17763.973-amd64",
+            "1809-KB4534273",
+            "ltsc2019",
+        ],
+        "10.0.17763.973",
+    );
+    registry.publish(NANO, &["ltsc2025-arm64"], "10.0.26100.1742");
+    registry
+}
+
+#[test]
+fn the_result_is_pinned_by_digest() {
+    let registry = microsofts();
+    let (code, result) = json_of(&mut base(
+        &registry,
+        &["resolve", "nanoserver", "--host-build", "17763.973"],
+    ));
+    assert_eq!(code, 0);
+    assert_eq!(result["os_version"], "10.0.17763.973");
+    assert_eq!(result["match"], "exact");
+    let digest = result["digest"].as_str().unwrap();
+    assert_eq!(
+        result["reference"],
+        format!("{}/{NANO}:10.0.17763.973@{digest}", registry.host)
+    );
+}
+
+#[test]
+fn as_text_the_reference_is_all_of_stdout() {
+    let registry = microsofts();
+    base(
+        &registry,
+        &["resolve", "nanoserver", "--host-build", "17763.1000"],
+    )
+    .assert()
+    .code(0)
+    .stdout(
+        predicate::str::starts_with(format!("{}/{NANO}:10.0.17763.973@sha256:", registry.host))
+            .and(predicate::function(|out: &str| out.lines().count() == 1)),
+    )
+    .stderr(contains("17763.973 is the nearest"));
+}
+
+#[test]
+fn a_mirrors_prefix_and_whole_repositories_are_understood() {
+    let registry = StandIn::start();
+    registry.publish(
+        "mcr.microsoft.com/windows",
+        &["10.0.17763.973"],
+        "10.0.17763.973",
+    );
+    let mirror = format!("{}/mcr.microsoft.com", registry.host);
+    wincimg(&["resolve", "windows", "--host-build", "17763.973"])
+        .args([
+            "--base-registry",
+            &mirror,
+            "--insecure-registry",
+            &registry.host,
+        ])
+        .assert()
+        .code(0);
+    let whole = format!("{mirror}/windows");
+    wincimg(&["resolve", &whole, "--host-build", "10.0.17763.973"])
+        .args(["--insecure-registry", &registry.host])
+        .assert()
+        .code(0);
+}
+
+#[test]
+fn nothing_that_fits_is_exit_1_with_what_is_nearest() {
+    let registry = microsofts();
+    let arguments = [
+        "resolve",
+        "nanoserver",
+        "--host-build",
+        "17763.950",
+        "--match",
+        "exact",
+    ];
+    let (code, result) = json_of(&mut base(&registry, &arguments));
+    assert_eq!(code, 1);
+    assert_eq!(result["reference"], Value::Null);
+    assert_eq!(
+        result["nearest_below"],
+        json!({"tag": "10.0.17763.914", "os_version": "10.0.17763.914"})
+    );
+    assert_eq!(result["nearest_above"]["tag"], "10.0.17763.973");
+
+    base(
+        &registry,
+        &["resolve", "nanoserver", "--host-build", "17763.1158"],
+    )
+    .assert()
+    .code(1)
+    .stdout("")
+    .stderr(
+        contains("no image of")
+            .and(contains("17763.973"))
+            .and(contains("2020-02-11")),
+    );
+}
+
+#[test]
+fn a_host_without_a_revision_is_asked_for_it() {
+    base(
+        &microsofts(),
+        &["resolve", "nanoserver", "--host-build", "17763"],
+    )
+    .assert()
+    .code(1)
+    .stderr(contains("hint: name the host's revision too"));
+}
+
+#[test]
+fn a_registry_that_is_not_listed_as_insecure_names_the_flag() {
+    let registry = microsofts();
+    wincimg(&["resolve", "nanoserver", "--host-build", "17763.973"])
+        .args(["--base-registry", &registry.host])
+        .assert()
+        .code(3)
+        .stderr(contains(format!("--insecure-registry {}", registry.host)));
+}
+
+#[test]
+fn a_repository_that_is_not_there_says_where_base_images_are_looked_for() {
+    let registry = microsofts();
+    for arguments in [
+        &["resolve", "nanosrever", "--host-build", "17763.973"][..],
+        &["list", "nanosrever"],
+    ] {
+        base(&registry, arguments).assert().code(3).stderr(
+            contains("hint: did you mean nanoserver? base images have the names nanoserver,")
+                .and(contains("--base-registry")),
+        );
+    }
+}
+
+#[test]
+fn a_name_that_is_none_is_wrong_usage() {
+    wincimg(&[
+        "resolve",
+        "nanoserver:ltsc2019",
+        "--host-build",
+        "17763.973",
+    ])
+    .assert()
+    .code(2)
+    .stderr(contains("has a tag"));
+    wincimg(&["resolve", "nanoserver", "--host-build", "17763.973"])
+        .args(["--base-registry", "https://mcr.microsoft.com"])
+        .assert()
+        .code(2)
+        .stderr(contains("HOST[:PORT][/PREFIX]"));
+    wincimg(&["resolve", "nanoserver", "--host-build", "1809"])
+        .assert()
+        .code(2)
+        .stderr(contains("expected 17763.973"));
+}
+
+#[test]
+fn a_list_has_one_line_an_image() {
+    let registry = microsofts();
+    let output = base(&registry, &["list", "nanoserver"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    insta::assert_snapshot!(text);
+    assert_eq!(registry.requests().len(), 1);
+}
+
+#[test]
+fn a_list_can_be_for_one_host_and_for_programs() {
+    let registry = microsofts();
+    registry.publish(NANO, &["10.0.17763.1158"], "10.0.17763.1158");
+    let (code, list) = json_of(&mut base(
+        &registry,
+        &["list", "nanoserver", "--host-build", "17763.950"],
+    ));
+    assert_eq!(code, 0);
+    let versions: Vec<&Value> = list["images"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| &image["os_version"])
+        .collect();
+    assert_eq!(
+        versions,
+        [
+            &json!("10.0.17763.973"),
+            &json!("10.0.17763.914"),
+            &Value::Null
+        ]
+    );
+    assert_eq!(list["images"][0]["kb"], "KB4534273");
+    assert_eq!(list["other_tags"], 1);
+}
+
+#[test]
+fn a_name_that_is_no_base_image_is_answered_with_the_one_that_was_meant() {
+    let registry = microsofts();
+    let host = ["--host-build", "17763.973"];
+    for (name, hint) in [
+        (
+            "nano",
+            "hint: did you mean nanoserver? base images have the names nanoserver,",
+        ),
+        ("ubuntu", "hint: base images have the names nanoserver,"),
+    ] {
+        base(&registry, &["resolve", name])
+            .args(host)
+            .assert()
+            .code(3)
+            .stderr(contains(hint));
+    }
+}

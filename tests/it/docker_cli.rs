@@ -1,0 +1,380 @@
+//! The docker engine from the command line: before a real daemon that makes Linux containers, and
+//! before a replayed one on Windows (see `support::windows_daemon` for what is replayed).
+#![allow(clippy::unwrap_used)]
+
+use crate::support;
+
+use std::fs;
+use std::io::Read;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::support::dockerd::Dockerd;
+use crate::support::windows_builds::{build_all, plan};
+use crate::support::windows_daemon::WindowsDaemon;
+use serde_json::{Value, json};
+use wincimg::demo::{DemoRegistry, add_base_images};
+use wincimg::oci::remote::Registry;
+use wincimg::progress::Silent;
+use wincimg::windows::version::WindowsVersion;
+
+const VERSION: WindowsVersion = WindowsVersion::new(17763, 973);
+
+const WITH_COMMAND: &str = r#"
+name = "app"
+base = "nanoserver"
+[[files]]
+content = "hello"
+to = 'C:\app\hello.txt'
+[[run]]
+command = ['C:\Windows\System32\hostname.exe']
+"#;
+
+/// A registry with a base, and a folder with a recipe.
+struct Site {
+    registry: Arc<DemoRegistry>,
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let registry = DemoRegistry::start().unwrap();
+        registry
+            .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[VERSION]))
+            .unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("recipe.toml"), WITH_COMMAND).unwrap();
+        Self {
+            registry: Arc::new(registry),
+            folder,
+        }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let host = self.registry.host();
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .args(arguments)
+            .args(["--insecure-registry", &host])
+            .args(["--base-registry", &format!("{host}/mcr")])
+            .env("DOCKER_CONFIG", self.folder.path());
+        for variable in [
+            "DOCKER_HOST",
+            "DOCKER_CONTEXT",
+            "DOCKER_TLS_VERIFY",
+            "SOURCE_DATE_EPOCH",
+        ] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    fn build(&self, arguments: &[&str]) -> Output {
+        let mut command = self.command(&["build", ".", "--host-build", "17763.973"]);
+        command.args(arguments).output().unwrap()
+    }
+
+    /// A daemon on Windows that builds what the recipe asks for.
+    async fn windows(&self) -> WindowsDaemon {
+        let host = self.registry.host();
+        let client = Registry::new(support::options(&host), Arc::new(Silent)).unwrap();
+        let images = plan(&client, &format!("{host}/mcr"), &[VERSION]).await;
+        let windows = WindowsDaemon::start();
+        build_all(&windows, &self.registry, &images);
+        windows
+    }
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json_of(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
+    let site = Site::new();
+    let windows = site.windows().await;
+    let host = site.registry.host();
+    let output = site.build(&[
+        "--docker-host",
+        &windows.host(),
+        "--isolation=hyperv",
+        "--memory=4g",
+        "--pull",
+        "--no-cache",
+        "--build-arg=A=b=c",
+        "--label=team=web servers",
+        "--registry",
+        &host,
+        "--push",
+        "--format=json",
+        "-v",
+    ]);
+    let document = json_of(&output);
+    let said = stderr(&output);
+    assert!(
+        said.contains("engine docker: the direct engine cannot run commands"),
+        "{said}"
+    );
+    assert!(
+        said.contains("step 1 of 1 is `C:\\Windows\\System32\\hostname.exe`"),
+        "{said}"
+    );
+    let image = &document["images"][0];
+    assert_eq!(image["engine"], "docker");
+    assert_eq!(image["reference"], format!("{host}/app:10.0.17763.973"));
+    assert_eq!(image["os_version"], "10.0.17763.973");
+    assert_eq!(image["pushed"], true);
+    assert_eq!(image["layers"][1]["from"], "recipe");
+    assert_eq!(document["index"], Value::Null);
+
+    let asked = &windows.asked("/build")[0];
+    for (name, value) in [
+        ("isolation", "hyperv"),
+        ("memory", "4294967296"),
+        ("pull", "1"),
+        ("nocache", "1"),
+        ("buildargs", r#"{"A":"b=c"}"#),
+    ] {
+        assert_eq!(
+            asked.query.get(name).map(String::as_str),
+            Some(value),
+            "{name}"
+        );
+    }
+    let mut archive = tar::Archive::new(asked.body.as_slice());
+    let mut sent = String::new();
+    let mut names = Vec::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        // The base's own time, so that the same image is sent as the same bytes.
+        assert_eq!(entry.header().mtime().unwrap(), 1_578_960_000);
+        names.push(entry.path().unwrap().display().to_string());
+        if names.len() == 1 {
+            entry.read_to_string(&mut sent).unwrap();
+        }
+    }
+    assert_eq!(names[0], "Dockerfile");
+    assert!(
+        names.contains(&"files/app/hello.txt".to_owned()),
+        "{names:?}"
+    );
+    assert!(sent.contains("hostname.exe"), "{sent}");
+    assert!(sent.contains("web servers"), "{sent}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_for() {
+    let site = Site::new();
+    let windows = site.windows().await;
+    let recipe = WITH_COMMAND.split("[[run]]").next().unwrap();
+    fs::write(site.folder.path().join("recipe.toml"), recipe).unwrap();
+    let output = site.build(&["--docker-host", &windows.host(), "-v"]);
+    assert!(output.status.success());
+    let said = stderr(&output);
+    assert!(
+        said.contains("engine direct: nothing in the plan needs Windows"),
+        "{said}"
+    );
+    assert!(windows.asked("/").is_empty());
+
+    let output = site.build(&["--docker-host", &windows.host(), "--engine=docker"]);
+    let printed = String::from_utf8(output.stdout.clone()).unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(printed.starts_with("app:10.0.17763.973\n"), "{printed}");
+    assert!(
+        printed.ends_with("left in the Docker daemon\n"),
+        "{printed}"
+    );
+}
+
+#[test]
+fn the_direct_engine_refuses_commands_and_names_the_other() {
+    let site = Site::new();
+    let output = site.build(&["--engine=direct"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("hint: build with --engine docker"));
+}
+
+#[test]
+fn a_daemon_that_is_not_there_or_no_address_is_told_with_the_way_on() {
+    let site = Site::new();
+    let output = site.build(&["--docker-host=unix:///nonexistent/docker.sock"]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(
+        said.contains(
+            "no Docker daemon answers at unix:///nonexistent/docker.sock (--docker-host)"
+        ),
+        "{said}"
+    );
+    assert!(said.contains("hint: start the daemon"), "{said}");
+    for arguments in [
+        ["--docker-host=ssh://build01"],
+        ["--docker-host=podman://build01"],
+        ["--memory=much"],
+        ["--isolation=vm"],
+        ["--engine=podman"],
+    ] {
+        let output = site.build(&arguments);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+    }
+    let mut command = site.command(&["build", ".", "--host-build", "17763.973"]);
+    let output = command.env("DOCKER_CONTEXT", "gone").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no Docker context \"gone\""));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
+    let site = Site::new();
+    let windows = site.windows().await;
+    let files = site.folder.path().join("site");
+    fs::create_dir(&files).unwrap();
+    let recipe = format!("{WITH_COMMAND}\n[[files]]\nfrom = 'site'\nto = 'C:\\site'\n");
+    fs::write(site.folder.path().join("recipe.toml"), recipe).unwrap();
+    for (names, link, expected) in [
+        (vec!["CON.txt"], None, "CON.txt"),
+        (vec!["end."], None, "end."),
+        (vec!["a:b"], None, "a:b"),
+        (vec!["Readme", "README"], None, "site/README"),
+        (vec!["a"], Some("../../secret"), "\"../../secret\""),
+        (vec!["a"], Some("/etc/passwd"), "\"/etc/passwd\""),
+        (vec!["[a", ".dockerignore"], None, ".dockerignore:1"),
+    ] {
+        for name in &names {
+            fs::write(files.join(name), "[a").unwrap();
+        }
+        if let Some(target) = link {
+            std::os::unix::fs::symlink(target, files.join("link")).unwrap();
+        }
+        let output = site.build(&["--docker-host", &windows.host()]);
+        let said = stderr(&output);
+        assert!(!output.status.success(), "{names:?} {link:?}");
+        assert!(said.contains(expected), "{names:?} {link:?}: {said}");
+        fs::remove_dir_all(&files).unwrap();
+        fs::create_dir(&files).unwrap();
+    }
+    assert!(windows.asked("/build").is_empty());
+}
+
+#[test]
+fn a_linux_daemon_is_refused_as_such() {
+    let Some(daemon) = Dockerd::start() else {
+        return;
+    };
+    let site = Site::new();
+    let output = site.build(&["--docker-host", &daemon.host()]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(
+        said.contains("makes linux containers: expected windows"),
+        "{said}"
+    );
+    assert!(said.contains("--engine direct"), "{said}");
+
+    let mut command = site.command(&["doctor", "--docker-host", &daemon.host()]);
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    let line = format!("problem  docker daemon {}: ", daemon.host());
+    assert!(printed.contains(&line), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ctrl_c_ends_the_build_in_the_daemon() {
+    let site = Site::new();
+    let windows = site.windows().await;
+    windows.script(|script| script.hangs = true);
+    let mut command = site.command(&["build", ".", "--host-build", "17763.973"]);
+    let process = command
+        .args(["--docker-host", &windows.host()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while windows.asked("/build").is_empty() {
+        assert!(Instant::now() < deadline);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(windows.given_up(), 0);
+    let pid = process.id().to_string();
+    Command::new("kill").args(["-INT", &pid]).status().unwrap();
+    let output = process.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(stderr(&output).contains("interrupted"));
+    while windows.given_up() == 0 {
+        assert!(Instant::now() < deadline, "the daemon still builds");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
+    let site = Site::new();
+    let windows = site.windows().await;
+    let doctor = || {
+        let mut command = site.command(&["doctor", "--docker-host", &windows.host()]);
+        let output = command.args(["--format", "json"]).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let checks = document["checks"].as_array().unwrap().clone();
+        let about_docker = |check: &Value| check["check"].as_str().unwrap().starts_with("docker");
+        let checks: Vec<Value> = checks.into_iter().filter(about_docker).collect();
+        (output.status.code().unwrap(), checks)
+    };
+    let (code, checks) = doctor();
+    assert_eq!(code, 0, "{checks:#?}");
+    assert_eq!(
+        checks[0]["finding"],
+        "Docker 20.10.24 (API 1.41) on Windows 17763.973, process isolation"
+    );
+    assert_eq!(checks[1]["check"], "docker trust");
+    assert_eq!(checks[1]["subject"], site.registry.host());
+
+    windows.script(|script| {
+        script.info["RegistryConfig"]["InsecureRegistryCIDRs"] = json!([]);
+    });
+    let (code, checks) = doctor();
+    assert_eq!(code, 1);
+    let mend = checks[1]["mend"].as_str().unwrap();
+    assert!(
+        mend.contains("insecure-registries") && mend.contains("Restart-Service"),
+        "{mend}"
+    );
+
+    windows.script(|script| script.info["OperatingSystem"] = json!("Windows Server 2016"));
+    let (_, checks) = doctor();
+    assert!(
+        checks[0]["mend"].as_str().unwrap().contains("newer Docker"),
+        "{checks:#?}"
+    );
+}
+
+#[test]
+fn doctor_asks_for_no_daemon_where_nobody_named_one() {
+    let site = Site::new();
+    let output = site.command(&["doctor"]).output().unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        printed.contains("ok       docker daemon unix:///"),
+        "{printed}"
+    );
+
+    let mut command = site.command(&["doctor"]);
+    let output = command
+        .env("DOCKER_HOST", "tcp://127.0.0.1:1")
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        printed.contains("problem  docker daemon tcp://127.0.0.1:1: "),
+        "{printed}"
+    );
+}

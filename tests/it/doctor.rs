@@ -1,0 +1,275 @@
+//! `wincimg doctor` before registries that are well and registries that are not.
+#![allow(clippy::unwrap_used)]
+
+use crate::fake_catalog::FakeCatalog;
+use crate::stand_in::StandIn;
+use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
+use assert_cmd::Command;
+use serde_json::Value;
+
+const NO_CREDENTIALS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/support/empty-config.json"
+);
+
+fn doctor(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.current_dir(std::env::temp_dir()).arg("doctor");
+    command
+        .env_remove("DOCKER_HOST")
+        .env_remove("DOCKER_CONTEXT");
+    // Nothing outside this machine is asked: a proxy that nobody serves is in the way.
+    command
+        .env("HTTPS_PROXY", format!("http://127.0.0.1:{}", free_port()))
+        .env("NO_PROXY", "127.0.0.1,localhost");
+    command.args(["--timeout", "5s"]).args(arguments);
+    command
+}
+
+/// The exit code and the registry part's checks about a subject.
+fn checks(arguments: &[&str], subject: &str) -> (i32, Vec<Value>) {
+    let output = doctor(arguments)
+        .args(["--format", "json"])
+        .output()
+        .unwrap();
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let about = document["checks"].as_array().unwrap().iter();
+    let about = about.filter(|check| check["subject"] == subject).cloned();
+    (output.status.code().unwrap(), about.collect())
+}
+
+/// A base registry that is well, so that only what a test is about can be a problem.
+fn good_base() -> StandIn {
+    let registry = StandIn::start();
+    registry.publish("windows/nanoserver", &["10.0.17763.973"], "10.0.17763.973");
+    registry
+}
+
+#[test]
+fn a_registry_that_is_well_is_ok_in_every_line() {
+    let base = good_base();
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+    ];
+    let (code, checks) = checks(arguments.as_flattened(), &base.host);
+    assert_eq!(code, 0, "{checks:#?}");
+    let findings: Vec<&str> = checks
+        .iter()
+        .map(|check| check["finding"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        findings,
+        [
+            "reachable over plain HTTP, listed as insecure",
+            "none needed",
+            "nanoserver images by their tags: 1"
+        ]
+    );
+    let output = doctor(arguments.as_flattened()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.lines().all(|line| line.starts_with("ok ")), "{text}");
+}
+
+#[test]
+fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_mend() {
+    let base = good_base();
+    let other = StandIn::start();
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+        ["--registry", &other.host],
+    ];
+    let (code, checks) = checks(arguments.as_flattened(), &other.host);
+    assert_eq!(code, 1);
+    assert_eq!(checks[0]["check"], "registry");
+    let mend = checks[0]["mend"].as_str().unwrap();
+    assert!(
+        mend.contains(&format!("--insecure-registry {}", other.host)),
+        "{mend}"
+    );
+}
+
+#[test]
+fn a_registry_that_nobody_serves_is_a_problem() {
+    let base = good_base();
+    let nobody = format!("127.0.0.1:{}", free_port());
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+        ["--insecure-registry", &nobody],
+    ];
+    let (code, checks) = checks(arguments.as_flattened(), &nobody);
+    assert_eq!(code, 1);
+    assert_eq!(checks.len(), 1);
+    assert_eq!(checks[0]["ok"], false);
+    assert!(checks[0]["mend"].as_str().unwrap().contains("firewall"));
+}
+
+#[test]
+fn a_broken_credential_file_is_the_thing_to_mend() {
+    let base = good_base();
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config.json");
+    std::fs::write(&config, "{").unwrap();
+    let config = config.to_str().unwrap();
+    let arguments = [
+        ["--registry-config", config],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+    ];
+    let (code, checks) = checks(arguments.as_flattened(), &base.host);
+    assert_eq!(code, 1);
+    assert_eq!(checks[0]["check"], "credentials");
+    let mend = checks[0]["mend"].as_str().unwrap();
+    assert!(mend.starts_with(&format!("mend {config}")), "{mend}");
+}
+
+#[test]
+fn a_mirror_without_base_images_says_how_to_fill_it() {
+    let base = good_base();
+    let prefix = format!("{}/mcr.microsoft.com", base.host);
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &prefix],
+    ];
+    let (code, checks) = checks(arguments.as_flattened(), &prefix);
+    assert_eq!(code, 1);
+    let mend = checks[0]["mend"].as_str().unwrap();
+    assert!(mend.contains("wincimg mirror base:nanoserver"), "{mend}");
+}
+
+#[test]
+fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
+    let base = good_base();
+    let setup = Setup {
+        tls: true,
+        password: true,
+    };
+    let Some(registry) = DockerRegistry::start(setup) else {
+        return;
+    };
+    let host = registry.host();
+    let with_password = |password: &str| {
+        let config = registry.docker_config(&host, password);
+        let arguments = [
+            ["--registry-config", config.to_str().unwrap()],
+            ["--insecure-registry", &base.host],
+            ["--insecure-registry", &host],
+            ["--base-registry", &base.host],
+        ];
+        checks(arguments.as_flattened(), &host)
+    };
+    let (code, good) = with_password(PASSWORD);
+    assert_eq!(code, 0, "{good:#?}");
+    assert!(
+        good[0]["finding"]
+            .as_str()
+            .unwrap()
+            .contains("not verified")
+    );
+    assert!(
+        good[1]["finding"]
+            .as_str()
+            .unwrap()
+            .contains("user \"bob\"")
+    );
+
+    let (code, bad) = with_password("a guess");
+    assert_eq!(code, 1);
+    assert_eq!(bad[0]["check"], "credentials");
+    assert!(!bad[0]["finding"].as_str().unwrap().contains("a guess"));
+    assert!(bad[0]["mend"].as_str().unwrap().contains("docker login"));
+}
+
+#[test]
+fn a_certificate_is_verified_unless_the_registry_is_listed() {
+    let base = good_base();
+    let setup = Setup {
+        tls: true,
+        password: false,
+    };
+    let Some(registry) = DockerRegistry::start(setup) else {
+        return;
+    };
+    let host = registry.host();
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+        ["--registry", &host],
+    ];
+    let (code, untrusted) = checks(arguments.as_flattened(), &host);
+    assert_eq!(code, 1);
+    assert!(
+        untrusted[0]["mend"]
+            .as_str()
+            .unwrap()
+            .contains("SSL_CERT_FILE")
+    );
+
+    doctor(arguments.as_flattened())
+        .env("SSL_CERT_FILE", registry.ca())
+        .assert()
+        .code(0)
+        .stdout(predicates::str::contains("a trusted certificate"));
+}
+
+#[test]
+fn a_catalog_that_is_named_has_to_answer() {
+    let base = good_base();
+    let catalog = FakeCatalog::start();
+    catalog.publish("Some update (KB4549949)", &[("a.msu", Vec::new())]);
+    let address = format!("http://{}/", catalog.host);
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+        ["--catalog", &address],
+    ];
+    let (code, unlisted) = checks(arguments.as_flattened(), &address);
+    assert_eq!(code, 1);
+    assert_eq!(unlisted[0]["check"], "update catalog");
+    let mend = unlisted[0]["mend"].as_str().unwrap();
+    assert!(
+        mend.contains(&format!("--insecure-registry {}", catalog.host)),
+        "{mend}"
+    );
+
+    let listed = [&arguments[..], &[["--insecure-registry", &catalog.host]]].concat();
+    let (code, answers) = checks(listed.as_flattened(), &address);
+    assert_eq!(code, 0, "the catalog's host is no registry: {answers:#?}");
+    assert_eq!(
+        answers[0]["finding"],
+        "answers; updates found for KB4549949: 1"
+    );
+
+    let nobody = format!("http://127.0.0.1:{}/", free_port());
+    let arguments = [
+        &arguments[..3],
+        &[["--catalog", &nobody], ["--insecure-registry", "127.0.0.1"]],
+    ];
+    let (code, silent) = checks(arguments.concat().as_flattened(), &nobody);
+    assert_eq!(code, 1);
+    assert!(silent[0]["mend"].as_str().unwrap().contains("name a copy"));
+}
+
+#[test]
+fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
+    let base = good_base();
+    let arguments = [
+        ["--registry-config", NO_CREDENTIALS],
+        ["--insecure-registry", &base.host],
+        ["--base-registry", &base.host],
+    ];
+    let microsofts = "https://www.catalog.update.microsoft.com/";
+    let (code, catalog) = checks(arguments.as_flattened(), microsofts);
+    assert_eq!(code, 0, "{catalog:#?}");
+    let finding = catalog[0]["finding"].as_str().unwrap();
+    assert!(finding.starts_with("out of reach ("), "{finding}");
+    assert!(finding.contains("--catalog names a copy"), "{finding}");
+}

@@ -1,0 +1,220 @@
+//! Two readers that know nothing of this project, hivex and regipy, read all that was written.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value as Json, json};
+use wincimg::windows::hive::{Hive, Key};
+use wincimg::windows::registry::{DataType, KeyMode, RegistryData, RegistryEdit, Typed};
+
+use super::{hive_of, path, set};
+
+const TOP: &str = r"HKLM\SOFTWARE\Example";
+
+/// Values of every type and size under names of every alphabet. No value is deleted: hivex stops at
+/// the mark of one, in Windows' own delta hives too.
+fn edits() -> Vec<RegistryEdit> {
+    let long: String = ('a'..='z').cycle().take(40_000).collect();
+    let bytes = |count: usize| -> Vec<u8> { (0..=255).cycle().take(count).collect() };
+    let mut edits = vec![
+        set(TOP, "", RegistryData::sz("the default")),
+        set(TOP, "text", RegistryData::sz("a \"quoted\" \\ text")),
+        set(TOP, "empty", RegistryData::sz("")),
+        set(TOP, "variables", RegistryData::expand_sz("%SystemRoot%\\x")),
+        set(TOP, "number", RegistryData::dword(0xCAFE_F00D)),
+        set(TOP, "long number", RegistryData::qword(1 << 60 | 7)),
+        set(
+            TOP,
+            "list",
+            RegistryData::multi_sz(&["one", "zwei", "три"]).unwrap(),
+        ),
+        set(TOP, "five bytes", RegistryData::binary(bytes(5))),
+        set(TOP, "one segment", RegistryData::binary(bytes(16_344))),
+        set(TOP, "two segments", RegistryData::binary(bytes(16_345))),
+        set(TOP, "many segments", RegistryData::binary(bytes(100_000))),
+        set(TOP, "long text", RegistryData::sz(&long)),
+        set(
+            &format!(r"{TOP}\日本語\кириллица"),
+            "имя",
+            RegistryData::sz("значение 😀"),
+        ),
+        set(&format!(r"{TOP}\😀"), "ｆｕｌｌ", RegistryData::dword(1)),
+        RegistryEdit::CreateKey {
+            key: path(&format!(r"{TOP}\new")),
+            mode: KeyMode::Replace,
+        },
+        RegistryEdit::DeleteKey {
+            key: path(&format!(r"{TOP}\gone")),
+        },
+    ];
+    for number in 0..600 {
+        let key = format!(r"{TOP}\many\key {number}");
+        edits.push(set(&key, "n", RegistryData::dword(number)));
+    }
+    edits
+}
+
+/// Writes the hive into a directory that lasts as long as the first value.
+fn on_disk(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("Software_Delta");
+    std::fs::write(&file, bytes).unwrap();
+    (directory, file)
+}
+
+/// Says why a test is left out, or fails where nothing may be left out.
+fn missing(component: &str) {
+    assert!(
+        std::env::var_os("WINCIMG_REQUIRE_ALL").is_none_or(|value| value != "1"),
+        "{component} is required and not there"
+    );
+    eprintln!("skipped: {component} is not there");
+}
+
+fn run(program: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {errors}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn hivex_reads_every_key_and_value() {
+    let hivexget = Path::new("hivexget");
+    if Command::new(hivexget).arg("--help").output().is_err() {
+        return missing("hivexget (libhivex-bin)");
+    }
+    let bytes = hive_of(&edits());
+    let hive = Hive::read(&bytes).unwrap();
+    let (_directory, file) = on_disk(&bytes);
+    let file = file.to_str().unwrap();
+
+    let whole = run(Path::new("hivexml"), &[file]);
+    assert_eq!(whole.matches("<node ").count(), hive.root.walk().count());
+
+    let top = hive.root.at("Example").unwrap();
+    let many = |key: &Key<'_>| key.name.starts_with("key ") && key.name.len() > 5;
+    let mut keys = 0;
+    each_key(r"\Example", top, &mut |path, key| {
+        if !many(key) {
+            let read = run(hivexget, &[file, path]);
+            for (read, written) in read.lines().zip(listing(key).lines()) {
+                let beginning = |line: &str| line.chars().take(60).collect::<String>();
+                assert!(
+                    read == written,
+                    "{path}: {} is not {}",
+                    beginning(read),
+                    beginning(written)
+                );
+            }
+            assert_eq!(read.lines().count(), key.values.len());
+            keys += 1;
+        }
+    });
+    assert_eq!(keys, 17);
+}
+
+fn each_key(path: &str, key: &Key<'_>, visit: &mut impl FnMut(&str, &Key<'_>)) {
+    visit(path, key);
+    for subkey in &key.subkeys {
+        each_key(&format!("{path}\\{}", subkey.name), subkey, visit);
+    }
+}
+
+/// A key's values as hivexget lists them.
+fn listing(key: &Key<'_>) -> String {
+    let line = |name: &str, data: &RegistryData| {
+        let name = if name.is_empty() { "@" } else { name };
+        let kind = data.kind().0;
+        let data = match data.typed() {
+            Typed::Text(text) => {
+                let text = text.replace('\\', "\\\\").replace('"', "\\\"");
+                match data.kind() {
+                    DataType::SZ => format!("\"{text}\""),
+                    _ => format!("str({kind}):\"{text}\""),
+                }
+            }
+            Typed::Dword(number) => format!("dword:{number:08x}"),
+            _ => {
+                let digits: Vec<String> = data.bytes().iter().map(|b| format!("{b:02x}")).collect();
+                format!("hex({kind}):{}", digits.join(","))
+            }
+        };
+        format!("\"{name}\"={data}\n")
+    };
+    key.values
+        .iter()
+        .filter_map(|value| Some(line(&value.name, &value.data()?)))
+        .collect()
+}
+
+/// Prints each key as its path and its values with their types.
+const REGIPY: &str = r"
+import json, sys
+from regipy.registry import RegistryHive
+
+def walk(key, path):
+    values = [[v.name, v.value_type, v.value] for v in key.iter_values(trim_values=False)]
+    keys.append([path, values])
+    for below in key.iter_subkeys():
+        walk(below, path + '\\' + below.name)
+
+keys = []
+walk(RegistryHive(sys.argv[1]).root, '')
+json.dump(keys, sys.stdout, default=bytes.hex)
+";
+
+/// A Python that has regipy.
+fn python() -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    [
+        std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),
+        Some(here.join("target/venv/bin/python")),
+        Some(PathBuf::from("python3")),
+    ]
+    .into_iter()
+    .flatten()
+    .find(|python| {
+        let import = Command::new(python).args(["-c", "import regipy"]).output();
+        import.is_ok_and(|output| output.status.success())
+    })
+}
+
+#[test]
+fn regipy_reads_every_key_and_value() {
+    let Some(python) = python() else {
+        return missing("a python with regipy");
+    };
+    let bytes = hive_of(&edits());
+    let hive = Hive::read(&bytes).unwrap();
+    let (_directory, file) = on_disk(&bytes);
+    let output = run(&python, &["-c", REGIPY, file.to_str().unwrap()]);
+    let read: Json = serde_json::from_str(&output).unwrap();
+
+    let mut written = Vec::new();
+    each_key("", &hive.root, &mut |path, key| {
+        let values: Vec<Json> = key
+            .values
+            .iter()
+            .filter_map(|value| Some(in_python(&value.name, &value.data()?)))
+            .collect();
+        written.push(json!([path, values]));
+    });
+    for (read, written) in std::iter::zip(read.as_array().unwrap(), &written) {
+        assert!(read == written, "{} differs: {}", written[0], read[0]);
+    }
+    assert_eq!(read.as_array().unwrap().len(), written.len());
+}
+
+/// A value as regipy shows it.
+fn in_python(name: &str, data: &RegistryData) -> Json {
+    let name = if name.is_empty() { "(default)" } else { name };
+    let value = match data.typed() {
+        Typed::Text(text) => json!(text),
+        Typed::List(list) => json!(list),
+        Typed::Dword(number) => json!(number),
+        Typed::Qword(number) => json!(number),
+        Typed::Bytes(bytes) => json!(hex::encode(bytes)),
+    };
+    json!([name, data.kind().to_string(), value])
+}

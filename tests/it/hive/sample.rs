@@ -1,0 +1,159 @@
+//! The hive that a Windows sandbox wrote, read whole and held against ours.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wincimg::windows::hive::{Hive, Key, Semantics, ValueContent};
+use wincimg::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
+use wincimg::windows::security::{SecurityDescriptor, ace_flags};
+
+use super::{hive_of, path, set};
+
+const SAMPLE: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../shared/data/hives/System_Delta"
+);
+
+/// The delta hive of a Windows sandbox, where it is at hand.
+pub(crate) fn sample() -> Option<Vec<u8>> {
+    let bytes = std::fs::read(SAMPLE).ok();
+    if bytes.is_none() {
+        eprintln!("skipped: the sample hive is not here");
+    }
+    bytes
+}
+
+/// What the sample's service keys have, written by us.
+fn ours() -> Vec<u8> {
+    hive_of(&[
+        set(
+            r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",
+            "ProcessShutdownTimeoutSeconds",
+            RegistryData::dword(30),
+        ),
+        set(
+            r"HKLM\SYSTEM\CurrentControlSet\Control",
+            "WaitToKillServiceTimeout",
+            RegistryData::sz("30000"),
+        ),
+        set(
+            r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack",
+            "Start",
+            RegistryData::dword(4),
+        ),
+        RegistryEdit::DeleteValue {
+            key: path(r"HKLM\SYSTEM\CurrentControlSet\Services\XboxNetApiSvc"),
+            name: "displayname".into(),
+        },
+        RegistryEdit::DeleteKey {
+            key: path(r"HKLM\SYSTEM\CurrentControlSet\Services\XBOXGIP"),
+        },
+        RegistryEdit::CreateKey {
+            key: path(r"HKLM\SYSTEM\CurrentControlSet\Services\xboxgipsvc"),
+            mode: KeyMode::Replace,
+        },
+        set(
+            r"HKLM\SYSTEM\CurrentControlSet\Services\xboxgipsvc",
+            "",
+            RegistryData::new(DataType::SZ, [0, 0]),
+        ),
+    ])
+}
+
+#[test]
+fn the_sample_is_read_whole() {
+    let Some(bytes) = sample() else { return };
+    let hive = Hive::read(&bytes).unwrap();
+    assert_eq!((hive.minor_version, hive.layered), (6, true));
+    assert_eq!(hive.file_name, r"SandboxState\Hives\system_Delta");
+
+    let mut layers = BTreeMap::new();
+    for key in hive.root.walk() {
+        *layers.entry(key.layer.to_byte()).or_insert(0) += 1;
+    }
+    assert_eq!(hive.root.walk().count(), 586);
+    let expected = [(0, 8), (1, 2), (3, 61), (0x80, 514), (0x83, 1)];
+    assert_eq!(layers, BTreeMap::from(expected));
+
+    let values: Vec<_> = hive.root.walk().flat_map(|key| &key.values).collect();
+    let deleted: Vec<&str> = values
+        .iter()
+        .filter(|value| value.content == ValueContent::Tombstone)
+        .map(|value| value.name.as_str())
+        .collect();
+    assert_eq!(values.len(), 820);
+    assert_eq!(deleted, ["ExistingPageFiles", "6005BT", "displayname"]);
+    let tombstones: Vec<&str> = hive
+        .root
+        .walk()
+        .filter(|key| key.layer.semantics == Semantics::Tombstone)
+        .map(|key| key.name.as_str())
+        .collect();
+    assert_eq!(
+        tombstones,
+        ["{BA84F32B-8AF2-5006-F147-5030CDD7F22D}", "XBOXGIP"]
+    );
+}
+
+#[test]
+fn the_descriptors_that_we_write_are_those_of_the_sample() {
+    let Some(bytes) = sample() else { return };
+    let theirs = Hive::read(&bytes).unwrap().root;
+    let ours = ours();
+    let ours = Hive::read(&ours).unwrap().root;
+    for key in [
+        "",
+        "ControlSet001",
+        r"ControlSet001\Control",
+        r"ControlSet001\Services",
+        r"ControlSet001\Services\XboxNetApiSvc",
+    ] {
+        let (ours, theirs) = (ours.at(key).unwrap(), theirs.at(key).unwrap());
+        assert_eq!(ours.security, theirs.security, "{key}");
+    }
+}
+
+/// Who may do what, whether said for the key or inherited, and however often.
+fn grants(key: &Key<'_>) -> BTreeSet<String> {
+    let descriptor = SecurityDescriptor::from_bytes(key.security).unwrap();
+    let list = descriptor.dacl.expect("a key has an access list");
+    list.entries
+        .into_iter()
+        .map(|mut entry| {
+            entry.flags &= !ace_flags::INHERITED;
+            entry.to_string()
+        })
+        .collect()
+}
+
+#[test]
+fn a_key_that_we_pass_through_grants_what_it_grants_in_windows() {
+    let Some(bytes) = sample() else { return };
+    let theirs = Hive::read(&bytes).unwrap().root;
+    let mut edits = Vec::new();
+    collect_paths(&KeyPath::root_of(Root::System), &theirs, &mut edits);
+    let ours = hive_of(&edits);
+    let ours = Hive::read(&ours).unwrap().root;
+    for (ours, theirs) in ours.walk().zip(theirs.walk()) {
+        assert_eq!(ours.name, theirs.name);
+        // Two made in the sandbox by its user, who got rights as their creator, and one event
+        // provider whose rights are those of a key elsewhere.
+        let special = [
+            "xboxgipsvc",
+            "a_subkey",
+            "{152fbe4b-c7ad-4f68-bada-a4fcc1464f6c}",
+        ];
+        if !special.contains(&theirs.name.as_str()) {
+            assert_eq!(grants(ours), grants(theirs), "{}", theirs.name);
+        }
+    }
+}
+
+fn collect_paths(path: &KeyPath, key: &Key<'_>, edits: &mut Vec<RegistryEdit>) {
+    edits.push(RegistryEdit::CreateKey {
+        key: path.clone(),
+        mode: KeyMode::Merge,
+    });
+    for subkey in &key.subkeys {
+        collect_paths(&path.child(&subkey.name).unwrap(), subkey, edits);
+    }
+}

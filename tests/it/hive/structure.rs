@@ -1,0 +1,362 @@
+//! The records of our hives held against those of a hive that Windows wrote, cell kind by cell kind.
+//! Reads raw bytes, with nothing of the reader's.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wincimg::windows::registry::upcase::Folded;
+use wincimg::windows::registry::{DataType, KeyMode, RegistryData, RegistryEdit};
+
+use super::sample::sample;
+use super::{hive_of, path, set};
+
+const NOWHERE: u32 = u32::MAX;
+
+/// A hive as its bytes; offsets count from the end of the base block.
+struct Raw(Vec<u8>);
+
+impl Raw {
+    fn header(&self, at: usize) -> u32 {
+        u32::from_le_bytes(self.0[at..at + 4].try_into().unwrap())
+    }
+
+    fn u32(&self, cell: u32, at: usize) -> u32 {
+        self.header(4096 + cell as usize + 4 + at)
+    }
+
+    fn u16(&self, cell: u32, at: usize) -> usize {
+        usize::from(self.bytes(cell, at, 2)[0]) | usize::from(self.bytes(cell, at, 2)[1]) << 8
+    }
+
+    fn bytes(&self, cell: u32, at: usize, length: usize) -> &[u8] {
+        let start = 4096 + cell as usize + 4 + at;
+        &self.0[start..start + length]
+    }
+
+    /// Each bin's header after its two sizes, and each cell's offset with its signed size.
+    fn cells(&self) -> (BTreeSet<&[u8]>, Vec<(u32, i32)>) {
+        let (mut headers, mut cells) = (BTreeSet::new(), Vec::new());
+        let end = 4096 + self.header(0x28) as usize;
+        let mut bin = 4096;
+        while bin < end {
+            assert_eq!(&self.0[bin..bin + 4], b"hbin");
+            assert_eq!(self.header(bin + 4) as usize, bin - 4096);
+            headers.insert(&self.0[bin + 12..bin + 32]);
+            let next = bin + self.header(bin + 8) as usize;
+            assert_eq!(next % 4096, 0);
+            let mut cell = bin + 32;
+            while cell < next {
+                let size = self.header(cell).cast_signed();
+                assert_eq!(size % 8, 0);
+                cells.push((u32::try_from(cell - 4096).unwrap(), size));
+                cell += size.unsigned_abs() as usize;
+            }
+            assert_eq!(cell, next, "cells fill their bin");
+            bin = next;
+        }
+        (headers, cells)
+    }
+
+    fn name(&self, cell: u32, at: usize, length: usize, narrow: bool) -> String {
+        let bytes = self.bytes(cell, at, length);
+        if narrow {
+            return bytes.iter().map(|&byte| char::from(byte)).collect();
+        }
+        let units = bytes
+            .chunks(2)
+            .map(|two| u16::from_le_bytes([two[0], two[1]]));
+        char::decode_utf16(units).map(Result::unwrap).collect()
+    }
+
+    fn key_name(&self, key: u32) -> String {
+        self.name(key, 76, self.u16(key, 72), self.u16(key, 2) & 0x20 != 0)
+    }
+
+    fn value_name(&self, value: u32) -> String {
+        self.name(value, 20, self.u16(value, 2), self.u16(value, 16) & 1 != 0)
+    }
+
+    /// All keys from the root down.
+    fn keys(&self) -> Vec<u32> {
+        let mut keys = vec![self.header(0x24)];
+        let mut next = 0;
+        while next < keys.len() {
+            keys.extend(self.subkeys(keys[next]).into_iter().map(|(key, _)| key));
+            next += 1;
+        }
+        keys
+    }
+
+    /// The keys below one, each with the hash beside it.
+    fn subkeys(&self, key: u32) -> Vec<(u32, u32)> {
+        if self.u32(key, 20) == 0 {
+            return Vec::new();
+        }
+        let list = self.u32(key, 28);
+        if self.bytes(list, 0, 2) != b"ri" {
+            return self.leaf(list);
+        }
+        (0..self.u16(list, 2))
+            .flat_map(|index| self.leaf(self.u32(list, 4 + 4 * index)))
+            .collect()
+    }
+
+    fn leaf(&self, list: u32) -> Vec<(u32, u32)> {
+        assert_eq!(self.bytes(list, 0, 2), b"lh");
+        (0..self.u16(list, 2))
+            .map(|index| (self.u32(list, 4 + 8 * index), self.u32(list, 8 + 8 * index)))
+            .collect()
+    }
+
+    fn values(&self, key: u32) -> Vec<u32> {
+        (0..self.u32(key, 36) as usize)
+            .map(|index| self.u32(self.u32(key, 40), 4 * index))
+            .collect()
+    }
+}
+
+fn theirs() -> Option<Raw> {
+    sample().map(Raw)
+}
+
+/// A hive with every kind of change that the sample has.
+fn ours() -> Raw {
+    let services = r"HKLM\SYSTEM\CurrentControlSet\Services";
+    let key = |name: &str| path(&format!(r"{services}\{name}"));
+    Raw(hive_of(&[
+        set(
+            &format!(r"{services}\cexecsvc"),
+            "Seconds",
+            RegistryData::dword(30),
+        ),
+        set(
+            &format!(r"{services}\x"),
+            "text",
+            RegistryData::sz("a longer text"),
+        ),
+        set(
+            &format!(r"{services}\x"),
+            "",
+            RegistryData::new(DataType::SZ, [0, 0]),
+        ),
+        set(&format!(r"{services}\x"), "none", RegistryData::binary([])),
+        RegistryEdit::DeleteValue {
+            key: key("x"),
+            name: "gone".into(),
+        },
+        RegistryEdit::DeleteKey {
+            key: key("XBOXGIP"),
+        },
+        RegistryEdit::CreateKey {
+            key: key("new"),
+            mode: KeyMode::Replace,
+        },
+        set(
+            &format!(r"{services}\new\below"),
+            "a",
+            RegistryData::qword(1),
+        ),
+    ]))
+}
+
+#[test]
+fn the_base_block_has_the_fields_of_the_sample() {
+    let Some(theirs) = theirs() else { return };
+    let ours = ours();
+    // Signature; version, type and format; root cell; clustering factor; flags.
+    for at in [0, 20, 24, 28, 32, 36, 44, 144] {
+        assert_eq!(ours.header(at), theirs.header(at), "at {at}");
+    }
+    // The time of the last write, which Windows no longer sets, and the identifiers of transactions.
+    assert_eq!(ours.0[12..20], theirs.0[12..20]);
+    assert_eq!(ours.0[112..144], theirs.0[112..144]);
+    for raw in [&ours, &theirs] {
+        assert_eq!(raw.header(4), raw.header(8), "both sequence numbers");
+        let sum = (0..127).fold(0, |sum, word| sum ^ raw.header(4 * word));
+        assert_eq!(raw.header(508), sum);
+    }
+    assert_eq!(ours.0.len(), 4096 + ours.header(0x28) as usize);
+}
+
+#[test]
+fn bins_and_cells_are_laid_out_as_in_the_sample() {
+    let Some(theirs) = theirs() else { return };
+    let ours = ours();
+    let (our_headers, our_cells) = ours.cells();
+    assert!(our_headers.is_subset(&theirs.cells().0));
+    for (cell, size) in our_cells {
+        let remainder = cell as usize + size.unsigned_abs() as usize;
+        assert!(
+            size < 0 || remainder.is_multiple_of(4096),
+            "free space ends a bin"
+        );
+    }
+}
+
+#[test]
+fn key_nodes_have_the_marks_of_the_sample() {
+    let Some(theirs) = theirs() else { return };
+    let ours = ours();
+    // Flags; access bits, layer byte and spare.
+    let marks = |raw: &Raw| -> BTreeSet<(usize, Vec<u8>)> {
+        let keys = raw.keys();
+        keys.iter()
+            .map(|&key| (raw.u16(key, 2), raw.bytes(key, 12, 4).to_vec()))
+            .collect()
+    };
+    assert!(marks(&ours).is_subset(&marks(&theirs)));
+    for raw in [&ours, &theirs] {
+        for key in raw.keys() {
+            let empty_lists = [(36, 40), (20, 28)]
+                .into_iter()
+                .filter(|&(count, _)| raw.u32(key, count) == 0);
+            for (_, list) in empty_lists {
+                assert_eq!(raw.u32(key, list), NOWHERE);
+            }
+            // Class name, longest class name below, cached index, length of the class name.
+            let class = (
+                raw.u32(key, 48),
+                raw.u32(key, 56),
+                raw.u32(key, 68),
+                raw.u16(key, 74),
+            );
+            assert_eq!(class, (NOWHERE, 0, 0, 0));
+            for (below, _) in raw.subkeys(key) {
+                assert_eq!(raw.u32(below, 16), key, "a key knows its parent");
+            }
+        }
+    }
+}
+
+#[test]
+fn key_nodes_say_how_long_the_longest_things_in_them_are() {
+    let Some(theirs) = theirs() else { return };
+    let ours = ours();
+    let wide = |name: String| u32::try_from(2 * name.encode_utf16().count()).unwrap();
+    let longest = |raw: &Raw, key: u32| {
+        let subkeys = raw
+            .subkeys(key)
+            .into_iter()
+            .map(|(below, _)| wide(raw.key_name(below)))
+            .max();
+        let values = raw.values(key);
+        let names = values
+            .iter()
+            .map(|&value| wide(raw.value_name(value)))
+            .max();
+        let sizes = values
+            .iter()
+            .map(|&value| raw.u32(value, 4) & 0x7FFF_FFFF)
+            .max();
+        [subkeys, names, sizes].map(Option::unwrap_or_default)
+    };
+    let said = |raw: &Raw, key: u32| [52, 60, 64].map(|at| raw.u32(key, at));
+    for key in ours.keys() {
+        assert_eq!(said(&ours, key), longest(&ours, key));
+    }
+    // What was once there may have been longer.
+    for key in theirs.keys() {
+        for (said, is) in said(&theirs, key).into_iter().zip(longest(&theirs, key)) {
+            assert!(said >= is);
+        }
+    }
+}
+
+#[test]
+fn subkey_lists_are_sorted_and_hashed_as_in_the_sample() {
+    let Some(theirs) = theirs() else { return };
+    for raw in [&ours(), &theirs] {
+        for key in raw.keys() {
+            let subkeys = raw.subkeys(key);
+            let names: Vec<Folded> = subkeys
+                .iter()
+                .map(|&(below, _)| Folded::new(&raw.key_name(below)))
+                .collect();
+            assert!(names.is_sorted());
+            let hashes: Vec<u32> = subkeys.into_iter().map(|(_, hash)| hash).collect();
+            assert_eq!(names.iter().map(Folded::hash37).collect::<Vec<_>>(), hashes);
+        }
+    }
+}
+
+#[test]
+fn values_are_stored_as_in_the_sample() {
+    let Some(theirs) = theirs() else { return };
+    let ours = ours();
+    let all = |raw: &Raw| -> Vec<u32> {
+        raw.keys()
+            .into_iter()
+            .flat_map(|key| raw.values(key))
+            .collect()
+    };
+    // Name length is zero, size, place, type, flags: of the deleted, the unnamed, the empty.
+    let special = |raw: &Raw| -> BTreeSet<(bool, u32, u32, u32, usize)> {
+        let of = |&value: &u32| {
+            let [size, place, kind] = [4, 8, 12].map(|at| raw.u32(value, at));
+            let plain = size & 0x7FFF_FFFF != 0 && raw.u16(value, 2) > 0;
+            (!plain).then(|| {
+                (
+                    raw.u16(value, 2) == 0,
+                    size,
+                    place,
+                    kind,
+                    raw.u16(value, 16),
+                )
+            })
+        };
+        all(raw).iter().filter_map(of).collect()
+    };
+    let deleted = (false, 0, NOWHERE, 0, 3);
+    let (our_special, their_special) = (special(&ours), special(&theirs));
+    assert!(our_special.contains(&deleted) && our_special.len() == 3);
+    assert!(our_special.is_subset(&their_special), "{our_special:x?}");
+    for raw in [&ours, &theirs] {
+        for value in all(raw) {
+            let size = raw.u32(value, 4);
+            let in_place = size & 0x8000_0000 != 0;
+            assert_eq!(
+                in_place,
+                size & 0x7FFF_FFFF <= 4 && raw.u16(value, 16) & 2 == 0
+            );
+        }
+    }
+}
+
+#[test]
+fn security_cells_form_a_ring_and_count_their_keys() {
+    let Some(theirs) = theirs() else { return };
+    for raw in [&ours(), &theirs] {
+        let mut used = BTreeMap::new();
+        for key in raw.keys() {
+            *used.entry(raw.u32(key, 44)).or_insert(0) += 1;
+        }
+        let first = raw.u32(raw.header(0x24), 44);
+        let mut counts = BTreeMap::new();
+        let mut cell = first;
+        loop {
+            assert_eq!(raw.bytes(cell, 0, 2), b"sk");
+            assert_eq!(
+                raw.u32(raw.u32(cell, 4), 8),
+                cell,
+                "the next one points back"
+            );
+            counts.insert(cell, raw.u32(cell, 12));
+            cell = raw.u32(cell, 4);
+            if cell == first {
+                break;
+            }
+        }
+        for (cell, keys) in used {
+            // Volatile keys of the sample count too, and are not in its file.
+            assert!(counts[&cell] >= keys);
+        }
+    }
+    let ours = ours();
+    let keys = u32::try_from(ours.keys().len()).unwrap();
+    let (_, cells) = ours.cells();
+    let counted: u32 = cells
+        .iter()
+        .filter(|&&(cell, size)| size < 0 && ours.bytes(cell, 0, 2) == b"sk")
+        .map(|&(cell, _)| ours.u32(cell, 12))
+        .sum();
+    assert_eq!(counted, keys);
+}

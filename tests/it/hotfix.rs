@@ -1,0 +1,259 @@
+//! `wincimg hotfix resolve|search|script`, driven as a user would against a catalog inside the test.
+#![allow(clippy::unwrap_used, clippy::print_stderr)]
+
+use std::fs;
+use std::path::Path;
+
+use crate::fake_catalog::desk::{Desk, FILE};
+use crate::fake_catalog::{ERROR_PAGE, Instead, msu};
+use serde_json::Value;
+
+#[test]
+fn a_build_leads_to_its_article_and_back() {
+    let desk = Desk::new();
+    let there = desk
+        .run(&["resolve", "17763.1158", "--format", "json"])
+        .ended_with(0)
+        .json();
+    let back = desk
+        .run(&["resolve", "kb4549949", "--format", "json"])
+        .ended_with(0)
+        .json();
+    assert_eq!(there, back);
+    assert_eq!(there["build"], "17763.1158");
+    assert_eq!(there["kb"], "KB4549949");
+    assert_eq!(there["date"], "2020-04-14");
+    assert_eq!(there["kind"], "B");
+}
+
+#[test]
+fn a_revision_between_two_updates_names_both() {
+    let desk = Desk::new();
+    let outcome = desk
+        .run(&["resolve", "17763.1040", "--format", "json"])
+        .ended_with(1);
+    let json = outcome.json();
+    assert_eq!(json["kb"], Value::Null);
+    assert_eq!(json["before"]["kb"], "KB4532691");
+    assert_eq!(json["after"]["build"], "17763.1075");
+    outcome
+        .said("KB4532691 (17763.1039, 2020-02-11) and KB4537818 (17763.1075, 2020-02-25)")
+        .said("hint: the next one up: wincimg hotfix resolve 17763.1075");
+}
+
+#[test]
+fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
+    let desk = Desk::new();
+    desk.run(&["resolve", "17764.1"])
+        .ended_with(1)
+        .said("no update of build 17764");
+    desk.run(&["resolve", "KB9999999"])
+        .ended_with(1)
+        .said("KB9999999");
+    desk.run(&["resolve", "17763"])
+        .ended_with(2)
+        .said("--latest 17763");
+    desk.run(&["resolve", "ltsc2019"])
+        .ended_with(2)
+        .said("neither a build");
+    desk.run(&["fetch", "17763.1", "--output", "out"])
+        .ended_with(1)
+        .said("as it came out");
+}
+
+#[test]
+fn a_refresh_is_kept_and_used_by_later_runs() {
+    let desk = Desk::new();
+    desk.catalog
+        .set_release_info(include_str!("../data/windows-server-release-info.html"));
+    let page = format!("http://{}/release-info", desk.catalog.host);
+    let refresh = [
+        "--refresh",
+        "--release-info",
+        &page,
+        "--insecure-registry",
+        &desk.catalog.host,
+    ];
+    let latest = ["resolve", "--latest", "17763"];
+    let before = desk.run(&latest).ended_with(0).stdout;
+    let refreshed = desk
+        .run(&[&latest[..], &refresh[..]].concat())
+        .ended_with(0)
+        .stdout;
+    assert_ne!(before, refreshed);
+    assert_eq!(refreshed, "17763.9233 KB5131001 2026-09-08 B\n");
+    assert_eq!(desk.run(&latest).ended_with(0).stdout, refreshed);
+
+    desk.catalog.set_release_info("<h1>We moved</h1>");
+    desk.run(&[&latest[..], &refresh[..]].concat())
+        .ended_with(3)
+        .said("it has no table with the columns");
+    assert_eq!(desk.run(&latest).ended_with(0).stdout, refreshed);
+}
+
+#[test]
+fn a_damaged_cache_is_reported_and_not_used() {
+    let desk = Desk::new();
+    let cache = desk.folder.path().join("cache/wincimg");
+    fs::create_dir_all(&cache).unwrap();
+    fs::write(cache.join("windows-updates.tsv"), "17763\n").unwrap();
+    let outcome = desk
+        .run(&["resolve", "17763.1158"])
+        .ended_with(0)
+        .said("line 1")
+        .said("--refresh");
+    assert_eq!(outcome.stdout, "17763.1158 KB4549949 2020-04-14 B\n");
+}
+
+#[test]
+fn a_search_goes_through_all_pages() {
+    let desk = Desk::new();
+    for number in 0..60 {
+        desk.catalog.publish(&format!("Update {number}"), &[]);
+    }
+    let json = desk
+        .ask(&["search", "KB4549949", "--format", "json"])
+        .ended_with(0)
+        .json();
+    let updates = json["updates"].as_array().unwrap();
+    assert_eq!(updates.len(), 60);
+    assert_eq!(updates[59]["title"], "Update 59");
+    assert_eq!(updates[59]["date"], "2020-04-14");
+    assert_eq!(
+        desk.catalog.requests(),
+        ["GET /Search.aspx", "POST /Search.aspx", "POST /Search.aspx"]
+    );
+    let text = desk.ask(&["search", "KB4549949"]).ended_with(0).stdout;
+    assert_eq!(text.lines().count(), 61);
+}
+
+#[test]
+fn nothing_found_is_a_no_and_a_broken_answer_a_failure() {
+    let desk = Desk::new();
+    let outcome = desk
+        .ask(&["search", "KB1", "--format", "json"])
+        .ended_with(1);
+    assert_eq!(outcome.json()["updates"], serde_json::json!([]));
+    outcome.said("nothing for \"KB1\"");
+    desk.catalog.instead([Instead::Page(
+        "<html>Sign in to the network</html>".to_owned(),
+    )]);
+    desk.ask(&["search", "KB1"])
+        .ended_with(3)
+        .said("it has no table of updates");
+}
+
+#[test]
+fn an_error_page_that_stays_is_quoted() {
+    let desk = Desk::new();
+    desk.catalog
+        .instead(vec![Instead::Page(ERROR_PAGE.to_owned()); 20]);
+    desk.ask(&["search", "x"]).ended_with(3).said("8DDD0010");
+}
+
+#[test]
+fn a_catalog_without_tls_has_to_be_listed() {
+    let desk = Desk::new();
+    let address = format!("http://{}", desk.catalog.host);
+    desk.run(&["search", "x", "--catalog", &address])
+        .ended_with(3)
+        .said(&format!("add --insecure-registry {}", desk.catalog.host));
+}
+
+#[test]
+fn a_script_installs_what_the_catalog_lists() {
+    let (desk, _) = Desk::with_april_2020();
+    let mirror = "https://mirror.lan/hotfix";
+    desk.ask(&[
+        "script",
+        "17763.1158",
+        "--from-url",
+        mirror,
+        "--restart",
+        "--output",
+        "a.ps1",
+    ])
+    .ended_with(0);
+    let script = fs::read_to_string(desk.folder.path().join("a.ps1")).unwrap();
+    assert!(
+        script.contains(&format!("Url = '{mirror}/{FILE}'")),
+        "{script}"
+    );
+    assert!(script.contains("Restart  = $true"), "{script}");
+    assert!(script.contains("Revision = 1158"), "{script}");
+    assert_eq!(desk.file_requests(), [""; 0]);
+}
+
+#[test]
+fn a_script_for_a_folder_says_what_is_missing() {
+    let desk = Desk::new();
+    fs::create_dir(desk.out()).unwrap();
+    let files = ["script", "17763.1158", "--files", "out"];
+    desk.run(&files).ended_with(2).said("--from-dir");
+    let with_source = [&files[..], &["--from-dir", "C:\\hotfix"]].concat();
+    desk.run(&with_source)
+        .ended_with(3)
+        .said("wincimg hotfix fetch KB4549949 --output out");
+    fs::write(desk.out().join(FILE), b"MSWIM").unwrap();
+    desk.run(&with_source)
+        .ended_with(3)
+        .said("it begins with 4d5357494d");
+    fs::write(desk.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
+    let script = desk.run(&with_source).ended_with(0).stdout;
+    assert!(script.contains("Algorithm = 'SHA256'"), "{script}");
+}
+
+/// PowerShell's own parser, then a grammar of it; each ends with 0 only if there is no error.
+const PARSERS: [[&str; 3]; 2] = [
+    [
+        "pwsh",
+        "-Command",
+        "$errors = $null; [void][Management.Automation.Language.Parser]::ParseFile(\
+         $env:SCRIPT, [ref]$null, [ref]$errors); $errors; exit $errors.Count",
+    ],
+    [
+        "python3",
+        "-c",
+        "import os, tree_sitter, tree_sitter_powershell as powershell\n\
+         parser = tree_sitter.Parser(tree_sitter.Language(powershell.language()))\n\
+         tree = parser.parse(open(os.environ['SCRIPT'], 'rb').read())\n\
+         exit(1 if tree.root_node.has_error else 0)",
+    ],
+];
+
+#[test]
+fn the_script_passes_a_powershell_parser_if_one_is_at_hand() {
+    let (desk, _) = Desk::with_april_2020();
+    desk.ask(&["script", "17763.1158", "--output", "sound.ps1"])
+        .ended_with(0);
+    let sound = desk.folder.path().join("sound.ps1");
+    let broken = desk.folder.path().join("broken.ps1");
+    fs::write(&broken, fs::read_to_string(&sound).unwrap() + "\nif (").unwrap();
+    let accepts = |[program, flag, code]: [&str; 3], script: &Path| {
+        let mut command = std::process::Command::new(program);
+        command
+            .args([flag, code])
+            .env("SCRIPT", script)
+            .output()
+            .is_ok_and(|o| o.status.success())
+    };
+    // A parser that is not there or does not work accepts nothing.
+    let at_hand: Vec<_> = PARSERS
+        .into_iter()
+        .filter(|[program, flag, _]| {
+            let import = if *flag == "-c" {
+                "import tree_sitter, tree_sitter_powershell"
+            } else {
+                "exit 0"
+            };
+            accepts([program, flag, import], &sound)
+        })
+        .collect();
+    if at_hand.is_empty() {
+        eprintln!("skipped: there is neither pwsh nor python3 with tree-sitter-powershell");
+    }
+    for parser in at_hand {
+        assert!(accepts(parser, &sound), "{parser:?}");
+        assert!(!accepts(parser, &broken), "{parser:?}");
+    }
+}

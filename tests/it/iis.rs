@@ -1,0 +1,246 @@
+//! The recipes `iis` and `app`, built without Windows and read back.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use flate2::read::GzDecoder;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+use wincimg::demo::{DemoRegistry, add_base_images};
+use wincimg::windows::version::WindowsVersion;
+
+/// A registry with bases, and a folder with a site and a program.
+struct Site {
+    registry: DemoRegistry,
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let registry = DemoRegistry::start().unwrap();
+        let hosts = [WindowsVersion::new(17763, 973)];
+        registry
+            .with(|stored| {
+                add_base_images(stored, "mcr/dotnet/framework/aspnet", &hosts)?;
+                add_base_images(stored, "mcr/windows/servercore/iis", &hosts)?;
+                add_base_images(stored, "mcr/windows/nanoserver", &hosts)
+            })
+            .unwrap();
+        let site = Self {
+            registry,
+            folder: tempfile::tempdir().unwrap(),
+        };
+        site.write("site/index.html", b"<h1>Hello</h1>");
+        site.write("app/server.exe", b"MZ");
+        site
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
+
+    /// `wincimg build IMAGE` to the folder `out`.
+    fn build(&self, arguments: &[&str]) -> assert_cmd::Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .arg("build")
+            .args(arguments)
+            .args(["--host-build", "17763.973", "--output", "oci:out"])
+            .args(["--insecure-registry", &self.registry.host()])
+            .args(["--base-registry", &format!("{}/mcr", self.registry.host())])
+            .env_remove("SOURCE_DATE_EPOCH")
+            .env("DOCKER_CONFIG", self.folder.path());
+        let mut command = assert_cmd::Command::from(command);
+        command.timeout(Duration::from_mins(1));
+        command
+    }
+
+    fn built(&self, arguments: &[&str]) -> Built {
+        let _ = fs::remove_dir_all(self.path("out"));
+        self.build(arguments).assert().code(0);
+        Built::read(&self.path("out"))
+    }
+}
+
+/// What an OCI layout with one image holds of the recipe.
+struct Built {
+    container: Value,
+    files: Vec<(String, Vec<u8>)>,
+}
+
+impl Built {
+    fn read(layout: &Path) -> Self {
+        let blob = |descriptor: &Value| {
+            let digest = descriptor["digest"].as_str().unwrap().replace(':', "/");
+            fs::read(layout.join("blobs").join(digest)).unwrap()
+        };
+        let json = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).unwrap() };
+        let index = json(&fs::read(layout.join("index.json")).unwrap());
+        let manifest = json(&blob(&index["manifests"][0]));
+        let layer = manifest["layers"].as_array().unwrap().last().unwrap();
+        let mut tar = tar::Archive::new(GzDecoder::new(std::io::Cursor::new(blob(layer))));
+        let files = tar
+            .entries()
+            .unwrap()
+            .map(|entry| {
+                let mut entry = entry.unwrap();
+                let name = entry.path().unwrap().display().to_string();
+                let mut bytes = Vec::new();
+                entry.read_to_end(&mut bytes).unwrap();
+                (name, bytes)
+            })
+            .collect();
+        Self {
+            container: json(&blob(&manifest["config"]))["config"].clone(),
+            files,
+        }
+    }
+
+    fn file(&self, name: &str) -> &[u8] {
+        let found = self.files.iter().find(|(path, _)| path == name);
+        &found.unwrap_or_else(|| panic!("no {name} in the layer")).1
+    }
+
+    fn text(&self, name: &str) -> &str {
+        std::str::from_utf8(self.file(name)).unwrap()
+    }
+}
+
+const WEB_CONFIG: &str = "Files/inetpub/wwwroot/web.config";
+
+#[test]
+fn a_site_is_built_without_windows_on_either_base() {
+    let site = Site::new();
+    for base in ["aspnet", "iis"] {
+        let built = site.built(&[
+            "iis",
+            "--set",
+            &format!("base={base}"),
+            "--set",
+            "file_extensions=json, .WOFF2",
+            "--set",
+            "mime_types=json=application/json",
+        ]);
+        assert_eq!(
+            built.container["Entrypoint"],
+            json!([
+                "C:\\wincimg\\shim.exe",
+                "--service",
+                "w3svc",
+                "--",
+                "C:\\ServiceMonitor.exe",
+                "w3svc"
+            ])
+        );
+        assert_eq!(built.container["ExposedPorts"], json!({"80/tcp": {}}));
+        assert_eq!(
+            built.file("Files/inetpub/wwwroot/index.html"),
+            b"<h1>Hello</h1>"
+        );
+        assert_eq!(
+            built.file("Files/wincimg/shim.exe"),
+            wincimg::shim::EXECUTABLE
+        );
+        assert!(!built.file("Hives/System_Delta").is_empty());
+        let web_config = built.text(WEB_CONFIG);
+        for line in [
+            r#"<add fileExtension=".json" allowed="true" />"#,
+            r#"<add fileExtension=".woff2" allowed="true" />"#,
+            r#"<mimeMap fileExtension=".json" mimeType="application/json" />"#,
+        ] {
+            assert!(web_config.contains(line), "{web_config}");
+        }
+    }
+}
+
+#[test]
+fn the_sites_own_web_config_keeps_what_it_says() {
+    let site = Site::new();
+    let own = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<configuration>\n  \
+               <appSettings>\n    <add key=\"a\"   value='b' />\n  </appSettings>\n</configuration>";
+    site.write("site/Web.config", own.as_bytes());
+    let plain = site.built(&["iis"]);
+    assert_eq!(plain.text("Files/inetpub/wwwroot/Web.config"), own);
+    let built = site.built(&["iis", "--set", "file_extensions=json"]);
+    let merged = built.text("Files/inetpub/wwwroot/Web.config");
+    let (before, end) = own.split_at(own.len() - "</configuration>".len());
+    assert!(
+        merged.starts_with(before) && merged.ends_with(end),
+        "{merged}"
+    );
+    assert!(merged.contains(".json"));
+    assert!(
+        built.files.iter().all(|(name, _)| name != WEB_CONFIG),
+        "it would be there twice"
+    );
+}
+
+#[test]
+fn a_web_config_that_is_no_xml_is_refused_with_its_place() {
+    let site = Site::new();
+    site.write(
+        "site/web.config",
+        b"<configuration>\n  <a>\n</configuration>",
+    );
+    site.build(&["iis", "--set", "file_extensions=json"])
+        .assert()
+        .code(2)
+        .stderr(contains("site/web.config").and(contains("line 3, column 1")));
+    assert!(!site.path("out").exists());
+}
+
+#[test]
+fn what_only_windows_can_set_is_refused_by_name() {
+    let site = Site::new();
+    site.build(&[
+        "iis",
+        "--engine",
+        "direct",
+        "--set",
+        "app_pool_settings=processModel.idleTimeout=00:00:00",
+    ])
+    .assert()
+    .code(2)
+    .stderr(
+        contains("processModel.idleTimeout of the application pool \"DefaultAppPool\"")
+            .and(contains("--engine docker")),
+    );
+}
+
+#[test]
+fn a_program_gets_the_shim_in_front_of_it() {
+    let site = Site::new();
+    let built = site.built(&[
+        "app",
+        "--set",
+        "program=server.exe",
+        "--set",
+        r#"arguments=--port 80 --name "my app""#,
+    ]);
+    assert_eq!(
+        built.container["Entrypoint"],
+        json!(["C:\\wincimg\\shim.exe", "--", "C:\\app\\server.exe"])
+    );
+    assert_eq!(
+        built.container["Cmd"],
+        json!(["--port", "80", "--name", "my app"])
+    );
+    assert_eq!(built.container["WorkingDir"], "C:\\app");
+    assert_eq!(built.file("Files/app/server.exe"), b"MZ");
+    site.build(&["app"])
+        .assert()
+        .code(2)
+        .stderr(contains("--set program=VALUE"));
+}

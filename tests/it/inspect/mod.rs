@@ -1,0 +1,207 @@
+//! `wincimg inspect`, driven as a user would: on what `wincimg build` makes, and on images of every
+//! kind of trouble.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stderr,
+    missing_docs
+)]
+
+mod built;
+mod crafted;
+mod odd;
+mod shutdown;
+use crate::support;
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::support::windows_base::StandIn;
+use assert_cmd::Command;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+use tempfile::TempDir;
+use wincimg::oci::document::{Descriptor, Flavour, History, Layer, sha256};
+use wincimg::oci::remote::Registry;
+use wincimg::oci::store::Sink;
+use wincimg::progress::Silent;
+use wincimg::windows::hive::{FileTime, write_deltas};
+use wincimg::windows::registry::{RegistryData, RegistryEdit};
+
+const NO_CREDENTIALS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/support/empty-config.json"
+);
+
+/// `wincimg` in an empty folder, so that no wincimg.toml of the developer's has a say.
+fn wincimg(verb: &str) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.current_dir(std::env::temp_dir()).arg(verb);
+    command.args(["--registry-config", NO_CREDENTIALS]);
+    command.env_remove("SOURCE_DATE_EPOCH");
+    command
+}
+
+fn inspect(image: &str, arguments: &[&str]) -> Command {
+    let mut command = wincimg("inspect");
+    command.arg(image).args(arguments);
+    command
+}
+
+/// The exit code, the one JSON document on stdout, and stderr.
+fn json_of(command: &mut Command) -> (i32, Value, String) {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"));
+    (output.status.code().unwrap(), value, said)
+}
+
+/// What a command prints when all is well.
+fn text_of(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Digests in the order in which they come up, and names that differ from run to run, by fixed ones.
+fn redacted(text: &str, names: &[(&str, &str)]) -> String {
+    let mut text = text.to_owned();
+    for (name, fixed) in names {
+        text = text.replace(name, fixed);
+    }
+    let mut known: Vec<String> = Vec::new();
+    let mut out = String::new();
+    while let Some(at) = text.find("sha256:") {
+        let hex = at + "sha256:".len();
+        let digest: String = text[hex..]
+            .chars()
+            .take_while(char::is_ascii_hexdigit)
+            .collect();
+        let number = known.iter().position(|one| *one == digest);
+        let number = number.unwrap_or_else(|| {
+            known.push(digest.clone());
+            known.len() - 1
+        });
+        out += &text[..hex];
+        write!(out, "{:064}", number + 1).unwrap();
+        text = text.split_off(hex + digest.len());
+    }
+    out + &text
+}
+
+/// A registry client for places that are none.
+fn no_registry() -> Registry {
+    Registry::new(support::options("127.0.0.1:1"), Arc::new(Silent)).unwrap()
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Runtime::new().unwrap().block_on(work)
+}
+
+/// The files of a layer, in the order in which the tar has them.
+type Files = Vec<(String, Vec<u8>)>;
+
+fn file(path: &str, content: impl Into<Vec<u8>>) -> (String, Vec<u8>) {
+    (path.to_owned(), content.into())
+}
+
+/// `Hives/System_Delta` and the like for these changes.
+fn deltas(edits: &[RegistryEdit]) -> Files {
+    write_deltas(edits, FileTime::default())
+        .unwrap()
+        .into_iter()
+        .map(|hive| file(&format!("Hives/{}", hive.root.delta_name()), hive.bytes))
+        .collect()
+}
+
+fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
+    RegistryEdit::SetValue {
+        key: key.parse().unwrap(),
+        name: name.to_owned(),
+        data,
+    }
+}
+
+fn tar_of(files: &Files) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, content) in files {
+        let mut header = tar::Header::new_ustar();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, content.as_slice())
+            .unwrap();
+    }
+    tar.into_inner().unwrap()
+}
+
+/// An image for Windows with a bottom layer that has nothing in it.
+fn windows() -> StandIn {
+    StandIn::new(Flavour::Oci, "10.0.17763.1040", &[(300, 1)])
+}
+
+/// An image with no layers yet.
+fn empty() -> StandIn {
+    StandIn::new(Flavour::Oci, "10.0.17763.1040", &[])
+}
+
+trait Push {
+    /// Puts a gzipped layer on top.
+    fn files(self, files: &Files) -> Self;
+    /// Puts a layer on top that is stored as these bytes.
+    fn stored(self, media_type: &str, tar: &[u8], stored: Vec<u8>) -> Self;
+}
+
+impl Push for StandIn {
+    fn files(self, files: &Files) -> Self {
+        let tar = tar_of(files);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+        std::io::Write::write_all(&mut gzip, &tar).unwrap();
+        self.stored(Flavour::Oci.layer_gzip(), &tar, gzip.finish().unwrap())
+    }
+
+    fn stored(mut self, media_type: &str, tar: &[u8], stored: Vec<u8>) -> Self {
+        let stored = Bytes::from(stored);
+        let blob = Descriptor::new(media_type, sha256(&stored), stored.len() as u64);
+        let layer = Layer {
+            blob: blob.clone(),
+            diff_id: sha256(tar),
+            history: History::default(),
+        };
+        self.image = self.image.append_layer(layer).unwrap();
+        self.layers.push((blob, stored));
+        self
+    }
+}
+
+/// A layout with one image in it.
+struct InLayout {
+    folder: TempDir,
+    place: String,
+}
+
+impl InLayout {
+    fn new(image: &StandIn) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let place = format!("oci:{}:app", folder.path().display());
+        run(async {
+            let sink = Sink::create(&place.parse().unwrap(), &no_registry())
+                .await
+                .unwrap();
+            image.put(&sink, Some("app")).await;
+        });
+        Self { folder, place }
+    }
+
+    /// The file of an image's layer, counted from 1 at the bottom.
+    fn blob(&self, image: &StandIn, layer: usize) -> std::path::PathBuf {
+        let digest = &image.layers[layer - 1].0.digest;
+        let blobs = Path::new("blobs/sha256");
+        self.folder.path().join(blobs).join(digest.digest())
+    }
+}

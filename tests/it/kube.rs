@@ -1,0 +1,374 @@
+//! `wincimg check-compat --kube` against a server that plays the Kubernetes API.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use crate::api::Api;
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+fn wincimg(api: &Api) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command
+        .current_dir(std::env::temp_dir())
+        .env("KUBECONFIG", api.kubeconfig())
+        .args(["check-compat", "--kube", "--offline", "--on", "2024-06-01"]);
+    command
+}
+
+fn json_of(command: &mut Command) -> (i32, Value) {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    (output.status.code().unwrap(), report)
+}
+
+fn node(name: &str, kernel: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "resourceVersion": "7", "labels": {"kubernetes.io/os": "windows"}},
+        "status": {"nodeInfo": {
+            "operatingSystem": "windows", "architecture": "amd64", "kernelVersion": kernel,
+            "osImage": "Windows Server 2019 Datacenter", "containerRuntimeVersion": "containerd://1.7.22",
+        }},
+    })
+}
+
+fn deployment(namespace: &str, name: &str, image: &str) -> Value {
+    json!({
+        "metadata": {"name": name, "namespace": namespace, "uid": "1", "labels": {"app": name}},
+        "spec": {"template": {"spec": {
+            "nodeSelector": {"kubernetes.io/os": "windows"},
+            "containers": [{"name": "c", "image": image}],
+        }}},
+    })
+}
+
+#[test]
+fn nodes_and_workloads_come_in_pages() {
+    let api = Api::start();
+    let nodes: Vec<Value> = (0..1203)
+        .map(|index| node(&format!("n{index:04}"), "10.0.17763.973"))
+        .collect();
+    api.set("/api/v1/nodes", nodes);
+    let deployments = vec![deployment("shop", "web", "repo.example/web:1")];
+    api.set("/apis/apps/v1/deployments", deployments);
+    let (code, report) = json_of(&mut wincimg(&api));
+    assert_eq!(code, 1, "the image is not known with --offline");
+    assert_eq!(report["checks"].as_array().unwrap().len(), 1203);
+    assert_eq!(report["checks"][1202]["host"]["name"], "n1202");
+    assert_eq!(report["checks"][0]["workload"]["name"], "web");
+    let pages: Vec<String> = api.requests_to("/api/v1/nodes");
+    assert_eq!(pages.len(), 3, "{pages:?}");
+    assert!(
+        pages[0].contains("limit=500") && !pages[0].contains("continue"),
+        "{pages:?}"
+    );
+    assert!(pages[2].contains("continue=1000"), "{pages:?}");
+    assert!(api.methods().iter().all(|method| method == "GET"));
+}
+
+#[test]
+fn images_that_are_named_are_checked_on_the_clusters_nodes_alone() {
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let (code, report) = json_of(wincimg(&api).args(["--image-build", "17763.1158"]));
+    assert_eq!(code, 1);
+    assert_eq!(report["checks"][0]["rule"], "baseline-2020-02");
+    assert!(api.requests_to("/apis/apps/v1/deployments").is_empty());
+}
+
+#[test]
+fn namespace_and_selector_are_the_servers_to_apply() {
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    api.set(
+        "/apis/apps/v1/namespaces/shop/deployments",
+        vec![deployment("shop", "web", "repo.example/web:1")],
+    );
+    let (_, report) =
+        json_of(wincimg(&api).args(["--namespace", "shop", "--selector", "app in (web)"]));
+    assert_eq!(report["checks"].as_array().unwrap().len(), 1);
+    let asked = api.requests_to("/apis/apps/v1/namespaces/shop/deployments");
+    assert!(
+        asked[0].contains("labelSelector=app+in+%28web%29"),
+        "{asked:?}"
+    );
+    assert!(api.requests_to("/apis/apps/v1/deployments").is_empty());
+}
+
+#[test]
+fn what_is_done_or_made_by_another_is_not_checked_again() {
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    api.set(
+        "/apis/apps/v1/deployments",
+        vec![deployment("shop", "web", "repo.example/web:1")],
+    );
+    let mut set = deployment("shop", "web-5d", "repo.example/web:1");
+    set["metadata"]["ownerReferences"] =
+        json!([{"kind": "Deployment", "name": "web", "controller": true}]);
+    api.set("/apis/apps/v1/replicasets", vec![set]);
+    let mut pod = deployment("shop", "done", "repo.example/old:1");
+    pod["spec"] = pod["spec"]["template"]["spec"].take();
+    pod["status"] = json!({"phase": "Succeeded"});
+    api.set("/api/v1/pods", vec![pod]);
+    let (_, report) = json_of(&mut wincimg(&api));
+    assert_eq!(report["checks"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(report["checks"][0]["workload"]["kind"], "Deployment");
+}
+
+#[test]
+fn refusals_say_what_to_do() {
+    for (code, words, hint) in [
+        (
+            401,
+            "does not know who asks (401): Unauthorized",
+            "log in again",
+        ),
+        (
+            403,
+            "refused to list nodes (403): nodes is forbidden: User \"ci\" cannot list",
+            "templates/ci/kubernetes/rbac.yaml",
+        ),
+        (400, "did not list nodes (400)", ""),
+    ] {
+        let api = Api::start();
+        api.refuse("/api/v1/nodes", code);
+        wincimg(&api)
+            .args(["--image-build", "17763.1158"])
+            .assert()
+            .code(3)
+            .stdout("")
+            .stderr(contains(words).and(contains(hint)));
+    }
+}
+
+#[test]
+fn a_list_whose_pages_became_too_old_is_begun_again() {
+    let api = Api::start();
+    let nodes: Vec<Value> = (0..600)
+        .map(|index| node(&format!("n{index}"), "10.0.17763.973"))
+        .collect();
+    api.set("/api/v1/nodes", nodes);
+    api.forget_pages(1);
+    let (_, report) = json_of(wincimg(&api).args(["--image-build", "17763.973"]));
+    assert_eq!(report["checks"].as_array().unwrap().len(), 600);
+    assert_eq!(api.requests_to("/api/v1/nodes").len(), 4);
+    api.forget_pages(10);
+    wincimg(&api)
+        .args(["--image-build", "17763.973"])
+        .assert()
+        .code(3)
+        .stderr(contains("forgot the list of nodes before its last page"));
+}
+
+#[test]
+fn an_unknown_context_is_told_before_anything_is_asked() {
+    let api = Api::start();
+    wincimg(&api)
+        .args(["--context", "nowhere", "--image-build", "17763.973"])
+        .assert()
+        .code(3)
+        .stderr(
+            contains("cannot tell which cluster to ask")
+                .and(contains("nowhere"))
+                .and(contains("--context")),
+        );
+    assert!(api.methods().is_empty());
+}
+
+#[test]
+fn a_cluster_without_windows_is_told_apart() {
+    let api = Api::start();
+    let linux =
+        json!({"metadata": {"name": "l"}, "status": {"nodeInfo": {"operatingSystem": "linux"}}});
+    api.set("/api/v1/nodes", vec![linux]);
+    wincimg(&api)
+        .assert()
+        .code(2)
+        .stderr(contains("the cluster has no Windows node"));
+}
+
+#[test]
+fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/templates/ci/kubernetes/rbac.yaml"
+    );
+    let text = std::fs::read_to_string(path).unwrap();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let role = documents
+        .iter()
+        .find(|document| document["kind"] == "ClusterRole")
+        .unwrap();
+    let texts = |value: &Value| -> Vec<String> {
+        let values = value.as_array().unwrap().iter();
+        values
+            .map(|value| value.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let mut granted = BTreeSet::new();
+    for rule in role["rules"].as_array().unwrap() {
+        for group in texts(&rule["apiGroups"]) {
+            for resource in texts(&rule["resources"]) {
+                granted.insert(format!("{group}/{resource}"));
+            }
+        }
+        let verbs = texts(&rule["verbs"]);
+        assert!(
+            verbs.iter().all(|verb| verb == "list" || verb == "watch"),
+            "{verbs:?}"
+        );
+    }
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    wincimg(&api).assert().code(0);
+    let asked: BTreeSet<String> = api
+        .paths()
+        .iter()
+        .map(|path| {
+            let parts: Vec<&str> = path.split('/').skip(1).collect();
+            match parts[..] {
+                ["api", _, resource] => format!("/{resource}"),
+                ["apis", group, _, resource] => format!("{group}/{resource}"),
+                _ => panic!("{path}"),
+            }
+        })
+        .collect();
+    assert_eq!(asked, granted);
+}
+
+/// Starts a watch, gives the server something to say, and reads the lines that follow the report.
+fn watched(api: &Api, events: &[Value], lines: usize) -> Vec<Value> {
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(std::env::temp_dir())
+        .env("KUBECONFIG", api.kubeconfig())
+        .args(["check-compat", "--kube", "--watch", "--format", "json"])
+        .args(["--image-build", "17763.1158"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    for event in events {
+        api.say(event);
+    }
+    let mut text = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(Result::unwrap);
+    let first: Vec<String> = text.by_ref().take_while(|line| line != "}").collect();
+    assert!(first.len() > 5, "the report comes first: {first:?}");
+    let changes = text
+        .take(lines)
+        .map(|line| serde_json::from_str(&line).unwrap())
+        .collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    changes
+}
+
+#[test]
+fn a_watch_prints_how_verdicts_change_as_nodes_are_patched() {
+    let api = Api::start();
+    let changes = watched(
+        &api,
+        &[
+            json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.973")}),
+            json!({"type": "BOOKMARK", "object": {"kind": "Node", "apiVersion": "v1", "metadata": {"resourceVersion": "8", "creationTimestamp": null}}}),
+            json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.1158")}),
+            json!({"type": "ADDED", "object": node("win-b", "10.0.17763.100")}),
+            json!({"type": "DELETED", "object": node("win-b", "10.0.17763.100")}),
+        ],
+        3,
+    );
+    assert_eq!(
+        changes[0]["host"],
+        json!({"name": "win-a", "build_before": "17763.973", "build": "17763.1158"})
+    );
+    assert_eq!(changes[0]["verdict_before"], "incompatible");
+    assert_eq!(changes[0]["verdict"], "compatible");
+    assert_eq!(changes[1]["host"]["name"], "win-b");
+    assert_eq!(changes[1]["verdict_before"], Value::Null);
+    assert_eq!(changes[2]["verdict"], Value::Null);
+}
+
+#[test]
+fn a_watch_that_the_server_ends_goes_on_where_it_was() {
+    let api = Api::start();
+    let changes = watched(
+        &api,
+        &[
+            json!({"type": "END"}),
+            json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.1158")}),
+        ],
+        1,
+    );
+    assert_eq!(changes[0]["verdict"], "compatible");
+    let watches = api.requests_to("/api/v1/nodes");
+    let watches: Vec<_> = watches
+        .iter()
+        .filter(|query| query.contains("watch=true"))
+        .collect();
+    assert_eq!(watches.len(), 2, "{watches:?}");
+    assert!(watches[1].contains("resourceVersion=7"), "{watches:?}");
+}
+
+#[test]
+fn whoever_may_list_but_not_watch_is_told_so() {
+    for (code, words) in [(401, "(401)"), (403, "cannot watch resource")] {
+        let api = Api::start();
+        api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+        api.refuse_watches(code);
+        wincimg(&api)
+            .args(["--image-build", "17763.973", "--watch"])
+            .timeout(std::time::Duration::from_secs(20))
+            .assert()
+            .code(3)
+            .stdout(contains("build-match"))
+            .stderr(contains(words).and(contains("hint: ")));
+    }
+}
+
+#[test]
+fn a_watch_looks_at_what_is_and_not_at_what_if() {
+    let api = Api::start();
+    wincimg(&api)
+        .args([
+            "--image-build",
+            "17763.973",
+            "--watch",
+            "--simulate",
+            "a=17763.1",
+        ])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
+}
+
+#[test]
+fn a_namespace_that_has_no_effect_is_told() {
+    let api = Api::start();
+    api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
+    wincimg(&api)
+        .args(["--image-build", "17763.973", "--namespace", "shop"])
+        .assert()
+        .code(0)
+        .stderr(contains("--namespace and --selector have no effect"));
+}
+
+#[test]
+fn a_watch_that_became_too_old_lists_again() {
+    let api = Api::start();
+    api.on_gone("/api/v1/nodes", vec![node("win-a", "10.0.17763.1158")]);
+    let gone = json!({"type": "ERROR", "object": {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": "too old resource version: 7 (9)", "reason": "Expired", "code": 410,
+    }});
+    let changes = watched(&api, &[gone], 1);
+    assert_eq!(changes[0]["verdict"], "compatible");
+    assert_eq!(changes[0]["host"]["build"], "17763.1158");
+}

@@ -1,0 +1,302 @@
+//! `wincimg lint`, driven as a user would.
+#![allow(clippy::unwrap_used)]
+
+use crate::stand_in::StandIn;
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+/// The Dockerfile that brought the product about: every line looks right, and five are not.
+const IIS: &str = "\
+FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019
+COPY site C:\\inetpub\\wwwroot\\
+RUN C:\\Windows\\System32\\inetsrv\\appcmd.exe set config \"Default Web Site\" /section:staticContent \\
+    /+[fileExtension='json',mimeType='application/json']
+RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout /t REG_DWORD /d 90
+";
+
+/// The same image as it should be.
+const SOUND: &str = "\
+# escape=`
+FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019
+COPY site C:\\inetpub\\wwwroot\\
+RUN [\"C:\\\\Windows\\\\System32\\\\inetsrv\\\\appcmd.exe\", \"set\", \"config\", \"Default Web Site\", \"/section:staticContent\", \"/+[fileExtension='.json',mimeType='application/json']\"]
+RUN reg add HKLM\\SYSTEM\\CurrentControlSet\\Control /v WaitToKillServiceTimeout /t REG_SZ /d 90000 /f; `
+    reg add HKLM\\SYSTEM\\CurrentControlSet\\Services\\cexecsvc /v ProcessShutdownTimeoutSeconds /t REG_DWORD /d 90 /f
+ENTRYPOINT [\"C:\\\\ServiceMonitor.exe\", \"w3svc\"]
+";
+
+const NO_CREDENTIALS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/support/empty-config.json"
+);
+
+fn lint(dockerfile: &str) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    command
+        .current_dir(std::env::temp_dir())
+        .args(["lint", "-"])
+        .write_stdin(dockerfile);
+    command
+}
+
+fn json_of(command: &mut Command, format: &str) -> (i32, Value) {
+    let output = command.args(["--format", format]).output().unwrap();
+    (
+        output.status.code().unwrap(),
+        serde_json::from_slice(&output.stdout).unwrap(),
+    )
+}
+
+#[test]
+fn a_file_that_looks_right_is_taken_apart() {
+    let (code, report) = json_of(&mut lint(IIS), "json");
+    assert_eq!(code, 1);
+    let found: Vec<(u64, &str)> = report["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| {
+            assert_eq!(finding["file"], "-");
+            (
+                finding["line"].as_u64().unwrap(),
+                finding["rule"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (1, "floating-base"),
+            (2, "trailing-backslash"),
+            (5, "shutdown-value-type"),
+            (5, "shutdown-value-unit"),
+            (5, "shutdown-pair"),
+            (5, "reg-add-force")
+        ]
+    );
+    let copy = &report["findings"][1];
+    assert_eq!(copy["severity"], "error");
+    assert_eq!(copy["fix"], "COPY site C:/inetpub/wwwroot/");
+    assert_eq!(report["findings"][0]["severity"], "warning");
+}
+
+#[test]
+fn a_line_that_was_swallowed_is_looked_at_once_it_is_free() {
+    let freed = IIS.replace("C:\\inetpub\\wwwroot\\", "C:/inetpub/wwwroot/");
+    let (_, report) = json_of(&mut lint(&freed), "json");
+    let quotes = &report["findings"][1];
+    assert_eq!(quotes["rule"], "quotes-under-powershell");
+    assert_eq!(quotes["line"], 3);
+    assert_eq!(
+        quotes["fix"],
+        "RUN C:\\Windows\\System32\\inetsrv\\appcmd.exe set config \\\"Default Web Site\\\" /section:staticContent \\"
+    );
+    assert_eq!(report["findings"][2]["rule"], "file-extension-dot");
+    assert_eq!(report["findings"][2]["line"], 4);
+}
+
+#[test]
+fn a_sound_file_is_left_alone() {
+    lint(SOUND)
+        .assert()
+        .code(0)
+        .stdout("")
+        .stderr(contains("0 errors and 0 warnings in 1 file"));
+    lint(SOUND)
+        .args(["--quiet", "--format", "json"])
+        .assert()
+        .code(0)
+        .stdout(contains("\"findings\": []"))
+        .stderr("");
+}
+
+#[test]
+fn the_shell_can_be_told() {
+    let file = "FROM team/base:1\nRUN tool.exe \"a b\"\n";
+    lint(file).assert().code(0);
+    lint(file)
+        .args(["--shell", "powershell"])
+        .assert()
+        .code(1)
+        .stdout(
+            contains("-:2: error[quotes-under-powershell]: ")
+                .and(contains("\n  fix: RUN tool.exe \\\"a b\\\"\n")),
+        );
+    lint("FROM team/base:1\nRUN tool.exe \\\"a b\\\"\n")
+        .args(["--shell", "cmd"])
+        .assert()
+        .code(1)
+        .stdout(contains("fix: RUN tool.exe \"a b\"\n"));
+}
+
+#[test]
+fn a_base_image_tells_its_shell_and_its_version() {
+    let registry = StandIn::start();
+    let powershell =
+        json!({"Shell": ["powershell", "-Command", "$ErrorActionPreference = 'Stop';"]});
+    let image = |version: &str| {
+        registry.image_with(&json!({"os": "windows", "architecture": "amd64",
+            "os.version": version, "config": powershell}))
+    };
+    registry.tag("team/base", "1", &image("10.0.17763.973"));
+    let base = format!("{}/team/base:1", registry.host);
+    let file = "FROM team/base:1\nRUN tool.exe \"a b\"\n";
+    let with_base = |base: &str| {
+        let mut command = lint(file);
+        command
+            .args(["--base", base, "--insecure-registry", &registry.host])
+            .args(["--registry-config", NO_CREDENTIALS]);
+        command
+    };
+    with_base(&base)
+        .args(["--host-build", "20348.2402"])
+        .assert()
+        .code(1)
+        .stdout(contains("base-host-mismatch").and(contains("quotes-under-powershell")));
+    with_base(&base)
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(1)
+        .stdout(contains("base-host-mismatch").not());
+    with_base(&base)
+        .args(["--shell", "cmd"])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
+    with_base(&format!("{}/team/base:2", registry.host))
+        .assert()
+        .code(3)
+        .stderr(contains("team/base"));
+    registry.tag("team/linux", "1", &registry.image("linux", "6.1"));
+    with_base(&format!("{}/team/linux:1", registry.host))
+        .assert()
+        .code(2)
+        .stderr(contains("is no Windows image"));
+}
+
+#[test]
+fn of_a_base_for_several_versions_the_hosts_own_counts() {
+    let registry = StandIn::start();
+    let versions = ["10.0.17763.973", "10.0.20348.2402"];
+    let images = versions.map(|version| registry.image("windows", version));
+    let index = registry.index(&[
+        (&images[0], Some(versions[0])),
+        (&images[1], Some(versions[1])),
+    ]);
+    registry.tag("team/base", "1", &index);
+    let check = |host: &str| {
+        let mut command = lint("FROM team/base:1\n");
+        command
+            .args(["--base", &format!("{}/team/base:1", registry.host)])
+            .args(["--insecure-registry", &registry.host])
+            .args(["--registry-config", NO_CREDENTIALS])
+            .args(["--host-build", host]);
+        command.assert()
+    };
+    check("17763.973").code(0);
+    check("20348.2402").code(0);
+    check("14393.3504")
+        .code(1)
+        .stdout(contains("base-host-mismatch"));
+}
+
+#[test]
+fn warnings_alone_do_not_fail() {
+    lint("FROM mcr.microsoft.com/windows/nanoserver:1809\nCMD tool.exe\n")
+        .assert()
+        .code(0)
+        .stdout(contains("warning[floating-base]").and(contains("warning[shell-form-entrypoint]")));
+}
+
+#[test]
+fn a_base_that_does_not_run_on_the_host_is_an_error() {
+    lint("FROM mcr.microsoft.com/windows/nanoserver:ltsc2022\n")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(1)
+        .stdout(contains("base-host-mismatch").and(contains(
+            "fix: FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973",
+        )));
+}
+
+#[test]
+fn sarif_names_rules_places_and_replacements() {
+    let (code, log) = json_of(&mut lint(IIS), "sarif");
+    assert_eq!(code, 1);
+    assert_eq!(log["version"], "2.1.0");
+    let run = &log["runs"][0];
+    let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
+    assert_eq!(rules.len(), 11);
+    let result = &run["results"][1];
+    assert_eq!(result["ruleId"], "trailing-backslash");
+    let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();
+    assert_eq!(rules[index]["id"], "trailing-backslash");
+    assert_eq!(result["level"], "error");
+    assert_eq!(
+        result["locations"][0]["physicalLocation"]["region"]["startLine"],
+        2
+    );
+    assert_eq!(
+        result["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"]["text"],
+        "COPY site C:/inetpub/wwwroot/"
+    );
+}
+
+#[test]
+fn several_files_are_told_apart_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a b.Dockerfile"), "FROM x\n").unwrap();
+    std::fs::write(folder.path().join("other"), IIS).unwrap();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    let output = command
+        .current_dir(folder.path())
+        .args(["lint", "a b.Dockerfile", "other", "--format", "sarif"])
+        .output()
+        .unwrap();
+    let log: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let uri = |index: usize| {
+        let place = &log["runs"][0]["results"][index]["locations"][0]["physicalLocation"];
+        place["artifactLocation"]["uri"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    assert_eq!(uri(0), "a%20b.Dockerfile");
+    assert_eq!(uri(1), "other");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("in 2 files"));
+}
+
+#[test]
+fn what_cannot_be_read_is_said_with_its_name() {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command
+        .current_dir(std::env::temp_dir())
+        .args(["lint", "no/such/Dockerfile"])
+        .assert()
+        .code(3)
+        .stderr(contains("cannot read no/such/Dockerfile"));
+    let utf16: Vec<u8> = "\u{feff}FROM x\n"
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .collect();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command
+        .current_dir(std::env::temp_dir())
+        .args(["lint", "-"])
+        .write_stdin(utf16)
+        .assert()
+        .code(3)
+        .stderr(contains("is not UTF-8").and(contains("hint: save it as UTF-8")));
+    for no_dockerfile in ["", "image: web\n", "FORM windows\nRUN dir\n"] {
+        lint(no_dockerfile)
+            .assert()
+            .code(3)
+            .stdout("")
+            .stderr(contains("- has no FROM, and so is no Dockerfile"));
+    }
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.arg("lint").assert().code(2);
+}

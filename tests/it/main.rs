@@ -1,0 +1,54 @@
+//! The tests from outside: the real binary and the library, against real components and against
+//! servers that misbehave on purpose. One executable, because each would link everything again.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
+
+mod api;
+mod archive;
+mod base;
+mod base_cli;
+mod browser;
+mod build;
+mod check_compat;
+mod ci_templates;
+mod defaults;
+mod demo;
+mod docker_cli;
+mod docker_connect;
+mod docker_delivery;
+mod docker_engine;
+mod docker_registries;
+mod docker_replay;
+mod dockerignore;
+mod doctor;
+mod fake_catalog;
+mod hive;
+mod hotfix;
+mod hotfix_fetch;
+mod iis;
+mod input;
+mod inspect;
+mod kube;
+mod layer;
+mod licences;
+mod lint;
+mod mirror;
+mod mirror_cli;
+mod mirror_faults;
+mod quoting;
+mod registry;
+mod registry_access;
+mod registry_downloads;
+mod registry_redirects;
+mod registry_tags;
+mod registry_tokens;
+mod registry_uploads;
+mod render;
+mod report_html;
+mod rollout;
+mod serving;
+mod stand_in;
+mod store;
+mod support;
+mod windows_commands;
+mod wine;

@@ -1,0 +1,492 @@
+//! Mirroring stand-in Windows base images between real registries.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support;
+
+use std::collections::HashSet;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use wincimg::oci::archive::ArchiveWriter;
+use wincimg::oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan};
+use wincimg::oci::document::{Document, Flavour, Index, Sealed, media_type};
+use wincimg::oci::mirror::{MirrorOptions, MirrorTarget, mirror};
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::store::{Sink, Source};
+use wincimg::progress::{Progress, Silent, Task};
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::windows_base::{StandIn, put_index};
+use crate::support::world::{
+    FOREIGN, NEW, OLD, World, client, dry_run, foreign_base, index_of, only, whole,
+};
+
+#[tokio::test]
+async fn an_index_keeps_its_digest_and_its_os_versions() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    for flavour in [Flavour::Docker, Flavour::Oci] {
+        let name = format!("windows/{}:1809", format!("{flavour:?}").to_lowercase());
+        let images = [OLD, NEW].map(|version| StandIn::new(flavour, version, &[(9_000, 1)]));
+        let index = put_index(flavour, &images, &world.sink(&name), Some("1809")).await;
+        let report = world.mirror(&[world.image(&name)], &whole()).await;
+        assert!(report.images[0].error.is_none(), "{report:?}");
+        let target = format!("{}/mcr/{name}", world.proxy.host());
+        assert_eq!(report.images[0].target, target);
+        let mirrored = world.mirrored(&format!("mcr/{name}")).await;
+        assert_eq!(mirrored.bytes(), index.bytes());
+    }
+}
+
+#[tokio::test]
+async fn a_second_run_transfers_nothing() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (base, _served) = foreign_base(OLD, 1).await;
+    let sink = world.sink("windows/servercore:1809");
+    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    let images = [world.image("windows/servercore:1809")];
+    let first = world.mirror(&images, &whole()).await;
+    assert_eq!(first.totals.failed_images, 0, "{first:?}");
+    assert_eq!(first.totals.copied_blobs, 3);
+    let before = world.changes().len();
+    let second = world.mirror(&images, &whole()).await;
+    assert_eq!(world.changes().len(), before, "{:?}", world.changes());
+    assert!(second.images[0].copied.as_ref().unwrap().up_to_date);
+    assert_eq!(second.totals.copied_bytes, 0);
+    assert_eq!(second.totals.present_blobs, 3);
+}
+
+#[tokio::test]
+async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (old, _old_served) = foreign_base(OLD, 1).await;
+    let (new, _new_served) = foreign_base(NEW, 5).await;
+    let sink = world.sink("windows/servercore:1809");
+    for base in [&old, &new] {
+        base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+            .await;
+        sink.put_document(&base.document()).await.unwrap();
+    }
+    let entries = vec![old.image.index_entry(), new.image.index_entry()];
+    let index = Sealed::new(Index::new(Flavour::Docker, entries)).unwrap();
+    let index = Document::Index(index);
+    sink.publish(&index, Some("1809")).await.unwrap();
+
+    let report = world
+        .mirror(&[world.image("windows/servercore:1809")], &whole())
+        .await;
+    let copied = report.images[0].copied.as_ref().unwrap();
+    let downloads = copied
+        .blobs
+        .iter()
+        .filter(|blob| matches!(blob.action, Action::Download { .. }));
+    assert_eq!(downloads.count(), 2);
+    assert_eq!(copied.source_digest, index.digest().to_string());
+
+    let mirrored = world.mirrored("mcr/windows/servercore:1809").await;
+    assert_eq!(copied.digest, mirrored.digest().to_string());
+    let mirrored = index_of(mirrored);
+    let expected = [(old, OLD), (new, NEW)];
+    for (entry, (base, os_version)) in mirrored.manifests.iter().zip(expected) {
+        let platform = entry.platform.as_ref().unwrap();
+        assert_eq!(platform.os_version.as_deref(), Some(os_version));
+        let name = format!("mcr/windows/servercore@{}", entry.digest);
+        let Document::Manifest(manifest) = world.mirrored(&name).await else {
+            panic!("a manifest became something else");
+        };
+        assert_eq!(manifest.config, base.image.manifest().config);
+        for (layer, (original, bytes)) in manifest.layers.iter().zip(&base.layers) {
+            assert_eq!(layer.media_type, media_type::DOCKER_LAYER_GZIP);
+            assert_eq!(layer.digest, original.digest);
+            assert!(layer.urls.is_empty());
+            let stored = std::fs::read(world.own.blob_file(layer.digest.as_ref())).unwrap();
+            assert_eq!(&stored, bytes);
+        }
+    }
+}
+
+#[tokio::test]
+async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (base, _served) = foreign_base(OLD, 1).await;
+    let name = "windows/servercore:1809";
+    let sink = world.sink(name);
+    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    let Sink::Registry(repository) = sink else {
+        panic!("a registry became something else");
+    };
+    let source = Source::Registry(repository);
+    let options = CopyOptions::default();
+    let plan = CopyPlan::new(&source, Some("1809"), &options)
+        .await
+        .unwrap();
+    let copier = Copier::new(world.registry.clone(), Arc::new(Silent), 2);
+
+    let reference = format!("{}/{name}", world.own.host());
+    let registry = client(&[&world.own.host()]);
+    let own = registry.repository(&parse_reference(&reference).unwrap());
+    let target = Sink::Registry(own);
+    let report = copier
+        .copy(&plan, &source, &target, Some("1809"))
+        .await
+        .unwrap();
+    assert_eq!(report.digest, base.image.digest().to_string());
+    assert_eq!(report.blobs[0].action, Action::Skip);
+    let foreign = base.layers[0].0.digest.as_ref();
+    assert!(!world.own.blob_file(foreign).exists());
+
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("base.tar");
+    let target = Sink::Archive(ArchiveWriter::create(&file).await.unwrap());
+    let report = copier
+        .copy(&plan, &source, &target, Some("base:1"))
+        .await
+        .unwrap();
+    target.finish().await.unwrap();
+    assert!(matches!(report.blobs[0].action, Action::Download { .. }));
+    let mut tar = tar::Archive::new(std::fs::File::open(&file).unwrap());
+    let saved = tar
+        .entries()
+        .unwrap()
+        .map(Result::unwrap)
+        .find(|entry| entry.path().unwrap().ends_with("manifest.json"))
+        .unwrap();
+    let saved: Value = serde_json::from_reader(saved).unwrap();
+    let diff_id = base.image.config().rootfs.diff_ids[0].as_ref();
+    assert_eq!(saved[0]["LayerSources"][diff_id]["mediaType"], FOREIGN);
+}
+
+#[tokio::test]
+async fn skopeo_pulls_what_was_mirrored() {
+    let (Some(skopeo), Some(world)) = (support::component("skopeo"), World::new().await) else {
+        return;
+    };
+    let (base, _served) = foreign_base(OLD, 1).await;
+    let sink = world.sink("windows/servercore:1809");
+    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    world
+        .mirror(&[world.image("windows/servercore:1809")], &whole())
+        .await;
+    let dir = tempfile::tempdir().unwrap();
+    let output = Command::new(skopeo)
+        .args(["--insecure-policy", "--override-os", "windows", "copy"])
+        .arg("--src-tls-verify=false")
+        .arg(format!(
+            "docker://{}/mcr/windows/servercore:1809",
+            world.own.host()
+        ))
+        .arg(format!("dir:{}", dir.path().display()))
+        .env("HOME", "/nonexistent")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    for (blob, bytes) in &base.layers {
+        let pulled = std::fs::read(dir.path().join(blob.digest.digest())).unwrap();
+        assert_eq!(&pulled, bytes);
+    }
+}
+
+#[tokio::test]
+async fn what_two_images_share_is_sent_once_and_mounted_for_the_other() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    // The same base under two different layers in two repositories, mirrored at the same time.
+    let names = ["app/one:1", "app/two:1", "app/one:2"];
+    let mut images = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let layers = [(300_000, 1), (2_000, 10 + number as u64)];
+        let image = StandIn::new(Flavour::Docker, OLD, &layers);
+        let tag = name.split_once(':').unwrap().1;
+        image.put(&world.sink(name), Some(tag)).await;
+        images.push(image);
+    }
+    let references = names.map(|name| world.image(name));
+    let report = world.mirror(&references, &whole()).await;
+    assert_eq!(report.totals.failed_images, 0, "{report:?}");
+
+    let shared = images[0].layers[0].0.digest.to_string();
+    let uploads: Vec<_> = world
+        .changes()
+        .into_iter()
+        .filter(|passed| passed.method == "PUT" && passed.path.contains("digest="))
+        .collect();
+    let of_shared = uploads
+        .iter()
+        .filter(|passed| passed.path.contains(&shared.replace(':', "%3A")))
+        .count();
+    assert_eq!(of_shared, 1, "{uploads:?}");
+    let actions: Vec<_> = report
+        .images
+        .iter()
+        .flat_map(|image| &image.copied.as_ref().unwrap().blobs)
+        .filter(|blob| blob.digest == shared)
+        .map(|blob| &blob.action)
+        .collect();
+    let count = |wanted: fn(&Action) -> bool| actions.iter().filter(|a| wanted(a)).count();
+    assert_eq!(count(|action| matches!(action, Action::Copy)), 1);
+    assert_eq!(count(|action| matches!(action, Action::Mount { .. })), 1);
+    assert_eq!(count(|action| matches!(action, Action::Present)), 1);
+}
+
+#[tokio::test]
+async fn within_one_registry_everything_is_mounted() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let registry = client(&[&docker.host()]);
+    let image = parse_reference(&format!("{}/app/one:1", docker.host())).unwrap();
+    let base = StandIn::new(Flavour::Docker, OLD, &[(5_000, 1), (6_000, 2)]);
+    base.put(&Sink::Registry(registry.repository(&image)), Some("1"))
+        .await;
+    let target: MirrorTarget = format!("{}/copy", docker.host()).parse().unwrap();
+    let report = mirror(&registry, &[image], &target, &whole(), Arc::new(Silent))
+        .await
+        .unwrap();
+    assert_eq!(report.totals.mounted_blobs, 3, "{report:?}");
+    assert_eq!(report.totals.copied_blobs, 0);
+}
+
+#[tokio::test]
+async fn a_large_layer_that_any_repository_of_the_target_has_is_mounted() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let base = StandIn::new(Flavour::Docker, OLD, &[(5_000_000, 1), (4_000, 2)]);
+    let reference = parse_reference(&format!("{}/team/app:1", world.proxy.host())).unwrap();
+    let there = Sink::Registry(world.registry.repository(&reference));
+    base.put(&there, Some("1")).await;
+    base.put(&world.sink("windows/servercore:1809"), Some("1809"))
+        .await;
+    let images = [world.image("windows/servercore:1809")];
+    for options in [dry_run(), whole()] {
+        let report = world.mirror(&images, &options).await;
+        let blobs = &report.images[0].copied.as_ref().unwrap().blobs;
+        let from = "team/app".to_owned();
+        assert_eq!(blobs[0].action, Action::Mount { from });
+        assert_eq!(blobs[1].action, Action::Copy, "too small to be looked for");
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_would_move_and_changes_nothing() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (base, served) = foreign_base(OLD, 1).await;
+    let sink = world.sink("windows/servercore:1809");
+    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    let mut app = base.clone();
+    app.push(media_type::DOCKER_LAYER_GZIP, 100, 77, Vec::new());
+    let sink = world.sink("app:1");
+    app.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&app.document(), Some("1")).await.unwrap();
+
+    let images = [world.image("windows/servercore:1809"), world.image("app:1")];
+    let planned = world.mirror(&images, &dry_run()).await;
+    assert!(world.changes().is_empty(), "{:?}", world.changes());
+    let json = serde_json::to_value(&planned).unwrap();
+    assert_eq!(json["dry_run"], true);
+    let first = &json["images"][0]["blobs"][0];
+    assert_eq!(first["action"], "download");
+    assert_eq!(first["from"], served.url("layer"));
+    assert_eq!(first["size"], base.layers[0].0.size);
+    let of_app: Vec<_> = json["images"][1]["blobs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|blob| blob["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(of_app, ["mount", "mount", "copy", "copy"]);
+
+    let done = world.mirror(&images, &whole()).await;
+    assert_eq!(done.totals, planned.totals);
+}
+
+#[tokio::test]
+async fn chosen_platforms_make_a_smaller_index() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let images = [OLD, NEW]
+        .map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, version.len() as u64)]));
+    let name = "windows/nanoserver:multi";
+    put_index(Flavour::Oci, &images, &world.sink(name), Some("multi")).await;
+    let report = world
+        .mirror(&[world.image(name)], &only(&["windows/amd64:20348"]))
+        .await;
+    assert_eq!(report.totals.failed_images, 0, "{report:?}");
+    let index = index_of(world.mirrored(&format!("mcr/{name}")).await);
+    assert_eq!(index.manifests.len(), 1);
+    assert_eq!(&index.manifests[0].digest, images[1].image.digest());
+    let platform = index.manifests[0].platform.as_ref().unwrap();
+    assert_eq!(platform.os_version.as_deref(), Some(NEW));
+
+    let report = world
+        .mirror(&[world.image(name)], &only(&["linux/arm64"]))
+        .await;
+    let error = report.images[0].error.as_ref().unwrap();
+    assert!(matches!(error, CopyError::NoPlatform { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("no image for linux/arm64"), "{text}");
+    assert!(text.contains("windows/amd64:10.0.17763.973"), "{text}");
+
+    let single = "windows/nanoserver:single";
+    images[0].put(&world.sink(single), Some("single")).await;
+    for (platform, failures) in [("windows/amd64:17763.973", 0), ("windows/amd64:20348", 1)] {
+        let report = world
+            .mirror(&[world.image(single)], &only(&[platform]))
+            .await;
+        assert_eq!(report.totals.failed_images, failures, "{platform}");
+    }
+}
+
+#[tokio::test]
+async fn attestations_go_with_the_image_that_they_are_about() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let images = [OLD, NEW]
+        .map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, version.len() as u64)]));
+    let about = StandIn::new(Flavour::Oci, "", &[(100, 50)]);
+    let sink = world.sink("app:1");
+    for image in images.iter().chain([&about]) {
+        image.put_blobs(&sink, |_| true).await;
+        sink.put_document(&image.document()).await.unwrap();
+    }
+    let mut attestation = about.image.index_entry();
+    attestation.platform =
+        serde_json::from_value(json!({"architecture": "unknown", "os": "unknown"})).unwrap();
+    attestation.annotations.insert(
+        "vnd.docker.reference.digest".to_owned(),
+        images[0].image.digest().to_string(),
+    );
+    let mut entries: Vec<_> = images
+        .iter()
+        .map(|image| image.image.index_entry())
+        .collect();
+    entries.push(attestation);
+    let index = Sealed::new(Index::new(Flavour::Oci, entries)).unwrap();
+    sink.publish(&Document::Index(index), Some("1"))
+        .await
+        .unwrap();
+
+    for (version, left) in [("17763", 2), ("20348", 1)] {
+        let platform = format!("windows/amd64:{version}");
+        let report = world
+            .mirror(&[world.image("app:1")], &only(&[&platform]))
+            .await;
+        assert_eq!(report.totals.failed_images, 0, "{report:?}");
+        let index = index_of(world.mirrored("mcr/app:1").await);
+        assert_eq!(index.manifests.len(), left, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn an_image_without_tag_is_published_by_its_digest() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let (base, _served) = foreign_base(OLD, 1).await;
+    let sink = world.sink("app:1");
+    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&base.document(), None).await.unwrap();
+    let image = world.image(&format!("app@{}", base.image.digest()));
+    let report = world.mirror(&[image], &whole()).await;
+    let copied = report.images[0].copied.as_ref().unwrap();
+    assert_ne!(copied.digest, copied.source_digest);
+    assert!(
+        report.images[0]
+            .target
+            .ends_with(&format!("@{}", copied.digest))
+    );
+    world.mirrored(&format!("mcr/app@{}", copied.digest)).await;
+}
+
+/// Remembers the labels of all tasks and the most that were open at once.
+#[derive(Default)]
+struct Watch {
+    labels: Mutex<HashSet<String>>,
+    open: Arc<Mutex<(usize, usize)>>,
+}
+
+struct WatchTask(Arc<Mutex<(usize, usize)>>);
+
+impl Progress for Watch {
+    fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
+        assert!(total.is_some());
+        self.labels.lock().unwrap().insert(label.to_owned());
+        let mut open = self.open.lock().unwrap();
+        open.0 += 1;
+        open.1 = open.1.max(open.0);
+        Arc::new(WatchTask(self.open.clone()))
+    }
+
+    fn note(&self, _message: &str) {}
+}
+
+impl Task for WatchTask {
+    fn advance(&self, _bytes: u64) {}
+
+    fn set_position(&self, _bytes: u64) {}
+
+    fn done(&self, outcome: &str) {
+        assert_eq!(outcome, "copied");
+    }
+}
+
+impl Drop for WatchTask {
+    fn drop(&mut self) {
+        self.0.lock().unwrap().0 -= 1;
+    }
+}
+
+#[tokio::test]
+async fn no_more_blobs_are_on_their_way_than_allowed_and_each_has_a_line() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let layers: Vec<(usize, u64)> = (0..10).map(|seed| (20_000, seed)).collect();
+    let image = StandIn::new(Flavour::Docker, OLD, &layers);
+    image.put(&world.sink("app:1"), Some("1")).await;
+    let options = MirrorOptions {
+        jobs: 3,
+        ..MirrorOptions::default()
+    };
+    let watch = Arc::new(Watch::default());
+    let target: MirrorTarget = world.proxy.host().parse().unwrap();
+    let images = [world.image("app:1")];
+    let report = tokio::spawn({
+        let (registry, watch) = (world.registry.clone(), watch.clone());
+        async move { mirror(&registry, &images, &target, &options, watch).await }
+    })
+    .await
+    .unwrap()
+    .unwrap();
+    assert_eq!(report.totals.copied_blobs, 11);
+    assert_eq!(watch.labels.lock().unwrap().len(), 11);
+    let most = watch.open.lock().unwrap().1;
+    assert!((2..=3).contains(&most), "{most} at once");
+    let json: Value = serde_json::to_value(&report).unwrap();
+    assert_eq!(json["totals"]["copied_blobs"], 11);
+}

@@ -1,0 +1,235 @@
+//! `wincimg mirror`, driven as a user would, between registries as Debian packages them.
+#![allow(clippy::unwrap_used)]
+
+use crate::support;
+
+use std::sync::Arc;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::windows_base::{StandIn, put_index};
+use assert_cmd::Command;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+use wincimg::oci::document::Flavour;
+use wincimg::oci::remote::Registry;
+use wincimg::oci::store::Sink;
+use wincimg::progress::Silent;
+
+const NO_CREDENTIALS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/support/empty-config.json"
+);
+
+/// A registry with base images, and an empty one to mirror to.
+struct Pair {
+    source: DockerRegistry,
+    target: DockerRegistry,
+}
+
+impl Pair {
+    /// Starts both; nothing where a component is not installed.
+    fn start() -> Option<Self> {
+        let source = DockerRegistry::start(Setup::default())?;
+        let target = DockerRegistry::start(Setup::default())?;
+        Some(Self { source, target })
+    }
+
+    /// `windows/nanoserver` with a version tag for each revision; the oldest layer is shared.
+    fn publish(&self, revisions: &[u32]) {
+        let registry = Registry::new(support::options(&self.source.host()), Arc::new(Silent));
+        let registry = registry.unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            for revision in revisions {
+                let version = format!("10.0.17763.{revision}");
+                let layers = [(40_000, 1), (5_000, u64::from(*revision))];
+                let image = StandIn::new(Flavour::Docker, &version, &layers);
+                let reference = format!("{}/windows/nanoserver:{version}", self.source.host());
+                let sink = Sink::create(&reference.parse().unwrap(), &registry)
+                    .await
+                    .unwrap();
+                put_index(Flavour::Docker, &[image], &sink, Some(&version)).await;
+            }
+        });
+    }
+
+    fn mirror(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(std::env::temp_dir()).arg("mirror");
+        command.args(["--registry-config", NO_CREDENTIALS]);
+        command.args(["--insecure-registry", &self.source.host()]);
+        command.args(["--insecure-registry", &self.target.host()]);
+        command.args(["--base-registry", &self.source.host()]);
+        command.args(["--to", &format!("{}/mcr", self.target.host())]);
+        command.args(arguments);
+        command
+    }
+
+    fn report(&self, arguments: &[&str]) -> Value {
+        let output = self
+            .mirror(arguments)
+            .args(["--format", "json"])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn a_base_image_for_each_host_is_mirrored_and_found_there() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[914, 973, 1158]);
+    let hosts = ["--host-build", "17763.973", "--host-build", "17763.1200"];
+    let arguments = [&["base:nanoserver"], hosts.as_slice()].concat();
+    let report = pair.report(&arguments);
+    let images = report["images"].as_array().unwrap();
+    assert_eq!(images.len(), 2);
+    let mirror = format!("{}/mcr", pair.target.host());
+    assert_eq!(
+        images[0]["target"],
+        format!("{mirror}/windows/nanoserver:10.0.17763.973")
+    );
+    assert_eq!(
+        images[1]["target"],
+        format!("{mirror}/windows/nanoserver:10.0.17763.1158")
+    );
+    assert_eq!(images[0]["source_digest"], images[0]["digest"]);
+    // Two configurations, two layers of their own, one that both have.
+    assert_eq!(report["totals"]["copied_blobs"], 5);
+
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["base", "resolve", "nanoserver", "--host-build", "17763.973"])
+        .args([
+            "--base-registry",
+            &mirror,
+            "--insecure-registry",
+            &pair.target.host(),
+        ])
+        .args(["--registry-config", NO_CREDENTIALS])
+        .assert()
+        .code(0)
+        .stdout(contains(format!(
+            "{mirror}/windows/nanoserver:10.0.17763.973@sha256:"
+        )));
+}
+
+#[test]
+fn a_second_run_transfers_nothing() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973]);
+    let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
+    assert_eq!(pair.report(&[&image])["totals"]["copied_blobs"], 3);
+    let again = pair.report(&[&image]);
+    assert_eq!(again["images"][0]["up_to_date"], true);
+    assert_eq!(again["totals"]["copied_blobs"], 0);
+    assert_eq!(again["totals"]["copied_bytes"], 0);
+    assert_eq!(again["totals"]["present_blobs"], 3);
+}
+
+#[test]
+fn a_dry_run_says_sizes_and_copies_nothing() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973]);
+    let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
+    for _ in 0..2 {
+        let report = pair.report(&[&image, "--dry-run"]);
+        assert_eq!(report["dry_run"], true);
+        assert_eq!(report["totals"]["copied_blobs"], 3);
+        let blobs = report["images"][0]["blobs"].as_array().unwrap();
+        assert!(blobs.iter().all(|blob| blob["action"] == "copy"));
+        assert!(blobs[0]["size"].as_u64().unwrap() > 40_000);
+    }
+    pair.mirror(&[&image, "--dry-run", "--host-build", "17763.973"])
+        .assert()
+        .code(0)
+        .stderr(contains("no image is base:NAME"))
+        .stdout(contains("KiB would be copied").and(contains("in 3 blobs")));
+}
+
+#[test]
+fn nodes_choose_the_base_images() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973]);
+    let node = |name: &str, kernel: &str| {
+        json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo":
+            {"operatingSystem": "windows", "kernelVersion": kernel, "osImage": "Windows Server 2019"}}})
+    };
+    let nodes = json!({"kind": "List", "items": [
+        node("a", "10.0.17763.973"), node("b", "10.0.17763.973"), node("c", "")
+    ]});
+    pair.mirror(&["base:nanoserver", "--nodes", "-"])
+        .write_stdin(nodes.to_string())
+        .assert()
+        .code(0)
+        .stdout(contains("copied:").and(contains("in 3 blobs")))
+        .stderr(contains("node c does not tell its Windows version"));
+}
+
+#[test]
+fn a_host_without_a_base_image_is_said_before_anything_moves() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973]);
+    pair.mirror(&["base:nanoserver", "--host-build", "20348.1"])
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(contains("starts on host 20348.1").and(contains("the nearest is 17763.973")));
+}
+
+#[test]
+fn one_image_that_fails_does_not_keep_the_others() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973]);
+    let good = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
+    let gone = format!("{}/windows/nanoserver:gone", pair.source.host());
+    let worse = format!("{}/windows/none:1", pair.source.host());
+    pair.mirror(&[&good, &gone, &worse])
+        .assert()
+        .code(3)
+        .stdout(contains("published").and(contains("failed: 2 of 3; copied: ")))
+        .stderr(
+            contains(format!("cannot mirror {gone}"))
+                .and(contains(format!("cannot mirror {worse}")))
+                .and(contains("2 of 3 images")),
+        );
+}
+
+#[test]
+fn a_failure_of_everything_has_no_summary_that_reads_like_success() {
+    let Some(pair) = Pair::start() else { return };
+    let gone = format!("{}/windows/none:1", pair.source.host());
+    pair.mirror(&[&gone])
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr(contains("cannot mirror"));
+}
+
+#[test]
+fn a_platform_that_an_image_has_not_is_said() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973]);
+    let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
+    pair.mirror(&[&image, "--platform", "windows/amd64:20348"])
+        .assert()
+        .code(3)
+        .stderr(contains("it has windows/amd64:10.0.17763.973"));
+}
+
+#[test]
+fn wrong_usage_is_told_before_any_registry_is_asked() {
+    let mirror = |arguments: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(std::env::temp_dir()).arg("mirror");
+        command.args(arguments).assert().code(2)
+    };
+    mirror(&["base:nanoserver", "--to", "repo.lan"]).stderr(contains("--host-build 17763.973"));
+    mirror(&["a b", "--to", "repo.lan"]).stderr(contains("is no image reference"));
+    mirror(&["oci:./pause", "--to", "repo.lan"]).stderr(contains("oci:./pause is in no registry"));
+    mirror(&["repo.lan/a:1", "--to", "https://repo.lan"]).stderr(contains("HOST[:PORT]"));
+    mirror(&["one.lan/a:1", "two.lan/a:1", "--to", "repo.lan"])
+        .stderr(contains("would both become"));
+}

@@ -1,0 +1,164 @@
+//! Mirroring when something goes wrong: other images go on, and nothing is published too early.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support;
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::routing::get;
+use wincimg::oci::document::Flavour;
+use wincimg::oci::mirror::{MirrorTarget, mirror};
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::store::Sink;
+use wincimg::progress::Silent;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::proxy::{Fault, FaultProxy, Passed};
+use crate::support::serve::serve;
+use crate::support::windows_base::{StandIn, put_index};
+use crate::support::world::{FOREIGN, NEW, OLD, World, client, foreign_base, whole};
+
+#[tokio::test]
+async fn a_registry_that_lists_nothing_is_mirrored_to_all_the_same() {
+    let rule = |passed: &Passed| {
+        if passed.path.contains("_catalog") {
+            Fault::Answer(500, Vec::new(), String::new())
+        } else {
+            Fault::Pass
+        }
+    };
+    let Some(world) = World::with_rule(rule).await else {
+        return;
+    };
+    let image = StandIn::new(Flavour::Docker, OLD, &[(5_000_000, 1), (5_000_000, 2)]);
+    image.put(&world.sink("app:1"), Some("1")).await;
+    let report = world.mirror(&[world.image("app:1")], &whole()).await;
+    assert_eq!(report.totals.copied_blobs, 3, "{report:?}");
+    assert_eq!(world.proxy.requests("GET", "_catalog").len(), 1);
+}
+
+#[tokio::test]
+async fn one_image_that_fails_does_not_keep_the_others_out() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let good = StandIn::new(Flavour::Docker, OLD, &[(4_000, 1)]);
+    good.put(&world.sink("good:1"), Some("1")).await;
+    let (bad, served) = foreign_base(OLD, 5).await;
+    drop(served);
+    let sink = world.sink("bad:1");
+    bad.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&bad.document(), Some("1")).await.unwrap();
+    let images = ["bad:1", "good:1", "absent:1"].map(|name| world.image(name));
+    let report = world.mirror(&images, &whole()).await;
+    assert!(report.images[0].error.is_some());
+    assert!(report.images[1].error.is_none());
+    assert!(report.images[2].error.is_some());
+    assert_eq!(report.totals.failed_images, 2);
+    let json = serde_json::to_value(&report).unwrap();
+    let text = json["images"][0]["error"].as_str().unwrap();
+    let layer = bad.layers[0].0.digest.as_ref();
+    assert!(text.contains(layer), "{text}");
+}
+
+#[tokio::test]
+async fn nothing_is_published_while_a_blob_is_missing_and_a_second_run_goes_on() {
+    let broken = Arc::new(Mutex::new(true));
+    let rule = {
+        let broken = broken.clone();
+        // The largest blob never arrives.
+        move |passed: &Passed| {
+            let size = passed
+                .header("content-length")
+                .and_then(|text| text.parse().ok());
+            if *broken.lock().unwrap() && size.is_some_and(|size: u64| size > 100_000) {
+                Fault::CutRequest(50_000)
+            } else {
+                Fault::Pass
+            }
+        }
+    };
+    let Some(world) = World::with_rule(rule).await else {
+        return;
+    };
+    let layers = [(200_000, 1), (3_000, 2), (4_000, 3)];
+    let images = [OLD, NEW].map(|version| StandIn::new(Flavour::Docker, version, &layers));
+    let name = "windows/nanoserver:1809";
+    put_index(Flavour::Docker, &images, &world.sink(name), Some("1809")).await;
+    let references = [world.image(name)];
+    let report = world.mirror(&references, &whole()).await;
+    assert_eq!(report.totals.failed_images, 1);
+    assert!(world.proxy.requests("PUT", "/manifests/").is_empty());
+
+    *broken.lock().unwrap() = false;
+    let report = world.mirror(&references, &whole()).await;
+    assert_eq!(report.totals.failed_images, 0, "{report:?}");
+    let manifests = world.proxy.requests("PUT", "/manifests/");
+    let published: Vec<_> = manifests.iter().map(|passed| &passed.path).collect();
+    assert_eq!(published.len(), 3, "{published:?}");
+    assert!(published[2].ends_with("/manifests/1809"), "{published:?}");
+}
+
+#[tokio::test]
+async fn a_foreign_layer_that_is_another_one_is_not_taken() {
+    let Some(world) = World::new().await else {
+        return;
+    };
+    let mut base = StandIn::new(Flavour::Docker, OLD, &[]);
+    let (_, gzip) = support::windows_base::layer(40_000, 1);
+    let mut lie = gzip.to_vec();
+    lie[20_000] ^= 1;
+    let served = serve(Router::new().route("/layer", get(async move || lie))).await;
+    base.push(FOREIGN, 40_000, 1, vec![served.url("layer")]);
+    let sink = world.sink("windows/servercore:1809");
+    base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
+        .await;
+    sink.publish(&base.document(), Some("1809")).await.unwrap();
+    let report = world
+        .mirror(&[world.image("windows/servercore:1809")], &whole())
+        .await;
+    assert_eq!(report.totals.failed_images, 1, "{report:?}");
+    assert!(world.proxy.requests("PUT", "/manifests/").is_empty());
+    assert!(
+        !world
+            .own
+            .blob_file(base.layers[0].0.digest.as_ref())
+            .exists()
+    );
+}
+
+#[tokio::test]
+async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
+    let Some(upstream) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let Some(own) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    // After the first question about the tag, it means another image.
+    let front = FaultProxy::start(upstream.host(), |_| Fault::Pass).await;
+    let registry = client(&[&front.host(), &own.host()]);
+    let image = parse_reference(&format!("{}/app:1", front.host())).unwrap();
+    let sink = Sink::Registry(registry.repository(&image));
+    let images = [OLD, NEW].map(|version| StandIn::new(Flavour::Oci, version, &[(4_000, 1)]));
+    let index = put_index(Flavour::Oci, &images, &sink, Some("1")).await;
+    let before = front.log().len();
+    let target: MirrorTarget = own.host().parse().unwrap();
+    let report = mirror(&registry, &[image], &target, &whole(), Arc::new(Silent))
+        .await
+        .unwrap();
+    assert_eq!(report.totals.failed_images, 0, "{report:?}");
+    let asked: Vec<String> = front.log()[before..]
+        .iter()
+        .filter(|passed| passed.path.contains("/manifests/"))
+        .map(|passed| passed.path.clone())
+        .collect();
+    let by_tag = asked.iter().filter(|path| path.ends_with("/1")).count();
+    assert_eq!(by_tag, 1, "{asked:?}");
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    let copied = report.images[0].copied.as_ref().unwrap();
+    assert_eq!(copied.digest, index.digest().to_string());
+}

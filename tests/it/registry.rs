@@ -1,0 +1,288 @@
+//! The registry client against a real registry, as users meet one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::process::Command;
+
+use bytes::Bytes;
+use wincimg::oci::remote::Options;
+use wincimg::progress::Silent;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::proxy::{Fault, FaultProxy};
+use crate::support::{
+    DOCKER_MANIFEST, chain, component, describe, noise, options, push_image, put, repository,
+};
+
+fn plain() -> Option<DockerRegistry> {
+    DockerRegistry::start(Setup::default())
+}
+
+#[tokio::test]
+async fn what_is_pushed_is_there_and_reads_back() {
+    let Some(docker) = plain() else { return };
+    let repository = repository(
+        options(&docker.host()),
+        &format!("{}/some/app", docker.host()),
+    );
+    let bytes = Bytes::from(noise(3_000_000, 1));
+    let blob = describe(&bytes);
+    assert!(!repository.has_blob(blob.digest()).await.unwrap());
+    put(&repository, &bytes).await;
+    assert!(repository.has_blob(blob.digest()).await.unwrap());
+    assert_eq!(repository.get_blob(&blob, 4_000_000).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_blob_without_bytes_goes_there_and_back() {
+    let Some(docker) = plain() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let blob = put(&repository, &Bytes::new()).await;
+    assert_eq!(repository.get_blob(&blob, 10).await.unwrap(), Bytes::new());
+}
+
+#[tokio::test]
+async fn a_manifest_keeps_its_bytes_its_type_and_its_digest() {
+    let Some(docker) = plain() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let (manifest, _) = push_image(&repository, "1.0").await;
+    let digest = describe(&manifest).digest().clone();
+    for which in ["1.0", digest.as_ref()] {
+        let found = repository.get_manifest(which).await.unwrap();
+        assert_eq!(
+            (&found.bytes, found.media_type.as_str()),
+            (&manifest, DOCKER_MANIFEST)
+        );
+        assert_eq!(found.digest, digest);
+        assert_eq!(
+            repository.head_manifest(which).await.unwrap(),
+            Some(found.descriptor())
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_not_there_is_no_error_to_look_for_and_one_to_read() {
+    let Some(docker) = plain() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    assert_eq!(repository.head_manifest("none").await.unwrap(), None);
+    let error = repository.get_manifest("none").await.unwrap_err();
+    assert!(error.is_not_found());
+    let expected = format!(
+        "{0} failed to read manifest none of {0}/a: 404 Not Found: ",
+        docker.host()
+    );
+    assert!(error.to_string().starts_with(&expected), "{error}");
+}
+
+#[tokio::test]
+async fn tags_are_listed_and_an_unknown_repository_is_an_error() {
+    let Some(docker) = plain() else { return };
+    let host = docker.host();
+    let known = repository(options(&host), &format!("{host}/a"));
+    for tag in ["1.0", "2.0", "latest"] {
+        push_image(&known, tag).await;
+    }
+    let mut tags = known.tags().await.unwrap();
+    tags.sort();
+    assert_eq!(tags, ["1.0", "2.0", "latest"]);
+    let unknown = repository(options(&host), &format!("{host}/b"));
+    assert!(unknown.tags().await.unwrap_err().is_not_found());
+}
+
+#[tokio::test]
+async fn a_large_blob_goes_up_in_pieces() {
+    let Some(docker) = plain() else { return };
+    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let options = Options {
+        chunk_size: 1_000_000,
+        ..options(&proxy.host())
+    };
+    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(2_500_000, 2));
+    let blob = put(&repository, &bytes).await;
+    let pieces: Vec<_> = proxy
+        .requests("PATCH", "/v2/a/blobs/uploads/")
+        .iter()
+        .map(|piece| {
+            (
+                piece.header("content-range").unwrap().to_owned(),
+                piece.sent,
+            )
+        })
+        .collect();
+    let expected = [
+        ("0-999999".to_owned(), 1_000_000),
+        ("1000000-1999999".to_owned(), 1_000_000),
+        ("2000000-2499999".to_owned(), 500_000),
+    ];
+    assert_eq!(pieces, expected);
+    assert_eq!(repository.get_blob(&blob, 3_000_000).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_blob_is_mounted_from_another_repository() {
+    let Some(docker) = plain() else { return };
+    let host = docker.host();
+    let source = repository(options(&host), &format!("{host}/source"));
+    let target = repository(options(&host), &format!("{host}/target"));
+    let blob = put(&source, &Bytes::from_static(b"shared")).await;
+    assert!(!target.has_blob(blob.digest()).await.unwrap());
+    assert!(target.mount_blob(blob.digest(), "source").await.unwrap());
+    assert!(target.has_blob(blob.digest()).await.unwrap());
+}
+
+#[tokio::test]
+async fn an_upload_that_is_opened_instead_of_a_mount_is_used() {
+    let Some(docker) = plain() else { return };
+    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let target = repository(options(&proxy.host()), &format!("{}/target", proxy.host()));
+    let bytes = Bytes::from_static(b"nowhere yet");
+    assert!(
+        !target
+            .mount_blob(describe(&bytes).digest(), "source")
+            .await
+            .unwrap()
+    );
+    put(&target, &bytes).await;
+    assert_eq!(proxy.requests("POST", "/uploads/").len(), 1);
+}
+
+#[tokio::test]
+async fn a_blob_streams_from_one_registry_to_another() {
+    let (Some(one), Some(two)) = (plain(), plain()) else {
+        return;
+    };
+    let source = repository(options(&one.host()), &format!("{}/a", one.host()));
+    let target = repository(options(&two.host()), &format!("{}/b", two.host()));
+    let bytes = Bytes::from(noise(5_000_000, 3));
+    let blob = put(&source, &bytes).await;
+    let remote = source.blob(&blob);
+    target
+        .put_blob(blob.digest(), blob.size(), &remote, &Silent)
+        .await
+        .unwrap();
+    assert_eq!(target.get_blob(&blob, 5_000_000).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_download_goes_on_from_what_an_earlier_one_left() {
+    let Some(docker) = plain() else { return };
+    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(1_000_000, 4));
+    let blob = put(&repository, &bytes).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layer");
+    fs::write(folder.path().join("layer.part"), &bytes[..600_000]).unwrap();
+    repository
+        .download_blob(&blob, &file, &Silent)
+        .await
+        .unwrap();
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    let reads = proxy.requests("GET", "/blobs/sha256");
+    assert_eq!(reads.len(), 1);
+    assert_eq!(
+        (reads[0].header("range"), reads[0].received),
+        (Some("bytes=600000-"), 400_000)
+    );
+}
+
+#[tokio::test]
+async fn a_wrong_beginning_is_thrown_away() {
+    let Some(docker) = plain() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let bytes = Bytes::from(noise(1_000_000, 5));
+    let blob = put(&repository, &bytes).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layer");
+    fs::write(folder.path().join("layer.part"), [0; 1000]).unwrap();
+    repository
+        .download_blob(&blob, &file, &Silent)
+        .await
+        .unwrap();
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn two_downloads_of_one_file_do_not_disturb_each_other() {
+    let Some(docker) = plain() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let bytes = Bytes::from(noise(1_000_000, 6));
+    let blob = put(&repository, &bytes).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layer");
+    let (one, two) = tokio::join!(
+        repository.download_blob(&blob, &file, &Silent),
+        repository.download_blob(&blob, &file, &Silent),
+    );
+    one.and(two).unwrap();
+    assert_eq!(fs::read(&file).unwrap(), bytes);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
+    let Some(docker) = plain() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let blob = put(&repository, &Bytes::from(noise(1_000_000, 8))).await;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layer");
+    std::os::unix::fs::symlink("/dev/full", folder.path().join("layer.part")).unwrap();
+    let error = repository
+        .download_blob(&blob, &file, &Silent)
+        .await
+        .unwrap_err();
+    let said = chain(&error);
+    assert!(
+        said.contains("cannot write") && said.contains("layer.part"),
+        "{said}"
+    );
+    assert!(said.contains("No space left"), "{said}");
+    assert!(!file.exists());
+}
+
+fn skopeo(arguments: &[&str]) -> Option<Vec<u8>> {
+    let program = component("skopeo")?;
+    let output = Command::new(program)
+        .arg("--insecure-policy")
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "skopeo {arguments:?}: {said}");
+    Some(output.stdout)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn skopeo_reads_what_was_pushed_and_we_read_what_skopeo_pushed() {
+    let Some(docker) = plain() else { return };
+    let host = docker.host();
+    let ours = repository(options(&host), &format!("{host}/ours"));
+    let (manifest, layer) = push_image(&ours, "1").await;
+    let image = format!("docker://{host}/ours:1");
+    let Some(raw) = skopeo(&["inspect", "--raw", "--tls-verify=false", &image]) else {
+        return;
+    };
+    assert_eq!(raw, manifest);
+
+    let copy = format!("docker://{host}/theirs:1");
+    let plain = ["--src-tls-verify=false", "--dest-tls-verify=false"];
+    skopeo(&[
+        "copy",
+        "--preserve-digests",
+        plain[0],
+        plain[1],
+        &image,
+        &copy,
+    ])
+    .unwrap();
+    let theirs = repository(options(&host), &format!("{host}/theirs"));
+    assert_eq!(theirs.get_manifest("1").await.unwrap().bytes, manifest);
+    assert_eq!(
+        theirs.get_blob(&describe(&layer), 1_000_000).await.unwrap(),
+        layer
+    );
+}

@@ -1,0 +1,385 @@
+//! Who is let in: certificates, plain HTTP, passwords, helpers, proxies.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support;
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode, Uri};
+use serde_json::json;
+use wincimg::oci::remote::{Connection, Login, Options, Registry, RegistryError};
+use wincimg::progress::Silent;
+
+use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+use crate::support::proxy::{Fault, FaultProxy};
+use crate::support::serve::serve;
+use crate::support::{chain, docker_config, loopback_options, options, push_image, repository};
+
+#[tokio::test]
+async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_named() {
+    let setup = Setup {
+        tls: true,
+        ..Setup::default()
+    };
+    let Some(docker) = DockerRegistry::start(setup) else {
+        return;
+    };
+    let host = docker.host();
+    let secure = Options {
+        insecure: Vec::new(),
+        ..options(&host)
+    };
+
+    let error = repository(secure.clone(), &format!("{host}/a"))
+        .head_manifest("1")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RegistryError::Certificate { .. }),
+        "{error:?}"
+    );
+    let hint = error.hint().unwrap();
+    assert!(
+        hint.contains("SSL_CERT_FILE") && hint.contains(&format!("--insecure-registry {host}"))
+    );
+
+    let trusting = Options {
+        extra_roots: Some(docker.ca()),
+        ..secure
+    };
+    let registry = Registry::new(trusting, Arc::new(Silent)).unwrap();
+    assert_eq!(
+        registry.ping(&host).await.unwrap().connection,
+        Connection::Https
+    );
+
+    let listed = Registry::new(options(&host), Arc::new(Silent)).unwrap();
+    assert_eq!(
+        listed.ping(&host).await.unwrap().connection,
+        Connection::UnverifiedHttps
+    );
+    let pushed = repository(options(&host), &format!("{host}/a"));
+    push_image(&pushed, "1").await;
+}
+
+#[tokio::test]
+async fn ssl_cert_file_names_a_ca() {
+    if let Some(host) = support::child_argument() {
+        let secure = Options {
+            insecure: Vec::new(),
+            ..options(&host)
+        };
+        push_image(&repository(secure, &format!("{host}/a")), "1").await;
+        return;
+    }
+    let setup = Setup {
+        tls: true,
+        ..Setup::default()
+    };
+    let Some(docker) = DockerRegistry::start(setup) else {
+        return;
+    };
+    let ca = docker.ca();
+    support::in_child(
+        "ssl_cert_file_names_a_ca",
+        &docker.host(),
+        &[("SSL_CERT_FILE", ca.to_str().unwrap())],
+    );
+}
+
+#[tokio::test]
+async fn plain_http_is_refused_with_the_flag_that_allows_it() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let host = docker.host();
+    let secure = Options {
+        insecure: Vec::new(),
+        ..options(&host)
+    };
+    let error = repository(secure, &format!("{host}/a"))
+        .tags()
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RegistryError::PlainHttp { .. }),
+        "{error:?}"
+    );
+    assert!(
+        error
+            .hint()
+            .unwrap()
+            .contains(&format!("--insecure-registry {host}"))
+    );
+}
+
+#[tokio::test]
+async fn nobody_there_says_so() {
+    let host = format!("127.0.0.1:{}", support::docker_registry::free_port());
+    let error = repository(options(&host), &format!("{host}/a"))
+        .tags()
+        .await
+        .unwrap_err();
+    let said = chain(&error);
+    assert!(said.contains("gave up after 6 attempts"), "{said}");
+    assert!(said.contains(&format!("cannot reach {host}")), "{said}");
+    assert!(said.contains("refused"), "{said}");
+}
+
+fn locked(tls: bool) -> Option<DockerRegistry> {
+    DockerRegistry::start(Setup {
+        tls,
+        password: true,
+    })
+}
+
+#[tokio::test]
+async fn a_password_from_docker_config_opens_a_locked_registry() {
+    let Some(docker) = locked(true) else { return };
+    let host = docker.host();
+    let options = Options {
+        config_file: Some(docker.docker_config(&host, PASSWORD)),
+        ..options(&host)
+    };
+    push_image(&repository(options.clone(), &format!("{host}/a")), "1").await;
+
+    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+    let ping = registry.ping(&host).await.unwrap();
+    assert_eq!(ping.login, Login::Basic);
+    assert!(
+        ping.credential.starts_with(&format!("user {USER:?} from ")),
+        "{}",
+        ping.credential
+    );
+    assert!(!format!("{registry:?} {ping:?}").contains(PASSWORD));
+}
+
+#[tokio::test]
+async fn a_refusal_says_which_credential_from_where_was_tried() {
+    let Some(docker) = locked(true) else { return };
+    let host = docker.host();
+    let nobody = repository(options(&host), &format!("{host}/a"));
+    let error = nobody.tags().await.unwrap_err();
+    assert!(
+        matches!(error, RegistryError::Unauthorized { .. }),
+        "{error:?}"
+    );
+    assert!(
+        error.to_string().contains("tried no credential (none in "),
+        "{error}"
+    );
+    assert!(error.to_string().contains("empty-config.json"), "{error}");
+    assert!(
+        error
+            .hint()
+            .unwrap()
+            .contains(&format!("docker login {host}"))
+    );
+
+    let file = docker.docker_config(&host, "wrong secret");
+    let config_file = Some(file.clone());
+    let wrong = repository(
+        Options {
+            config_file,
+            ..options(&host)
+        },
+        &format!("{host}/a"),
+    );
+    let error = wrong.tags().await.unwrap_err();
+    let tried = format!("tried user \"bob\" from {}", file.display());
+    assert!(error.to_string().contains(&tried), "{error}");
+    assert!(!format!("{error:?} {}", chain(&error)).contains("wrong secret"));
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_tried_once() {
+    let tried = Arc::new(Mutex::new(0));
+    let counter = tried.clone();
+    let refuse = move |headers: HeaderMap| {
+        *counter.lock().unwrap() += usize::from(headers.contains_key("authorization"));
+        async {
+            (
+                StatusCode::UNAUTHORIZED,
+                [("WWW-Authenticate", "Basic realm=\"x\"")],
+            )
+        }
+    };
+    let server = serve(Router::new().fallback(refuse)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let entry = json!({ "username": "bob", "password": "wrong" });
+    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
+    let repository = repository(
+        loopback_options(Some(file)),
+        &format!("{}/a", server.host()),
+    );
+    repository.tags().await.unwrap_err();
+    assert_eq!(*tried.lock().unwrap(), 1, "more would lock the account");
+}
+
+#[tokio::test]
+async fn a_password_goes_over_plain_http_only_if_that_is_asked_for() {
+    let Some(docker) = locked(false) else { return };
+    let seen = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let host = seen.host();
+    let careful = Options {
+        config_file: Some(docker.docker_config(&host, PASSWORD)),
+        ..options(&host)
+    };
+    let error = repository(careful.clone(), &format!("{host}/a"))
+        .head_manifest("1")
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RegistryError::PlainCredentials { .. }),
+        "{error:?}"
+    );
+    assert!(
+        seen.log()
+            .iter()
+            .all(|request| request.header("authorization").is_none())
+    );
+
+    let asked = Options {
+        plain_credentials: true,
+        ..careful
+    };
+    push_image(&repository(asked, &format!("{host}/a")), "1").await;
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_not_there_is_named() {
+    let Some(docker) = locked(true) else { return };
+    let host = docker.host();
+    let config_file = Some(Path::new("/nonexistent/config.json").to_owned());
+    let repository = repository(
+        Options {
+            config_file,
+            ..options(&host)
+        },
+        &format!("{host}/a"),
+    );
+    let error = repository.tags().await.unwrap_err();
+    assert!(
+        error.to_string().contains("/nonexistent/config.json"),
+        "{error}"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_credential_helper_is_asked_and_named() {
+    use std::os::unix::fs::PermissionsExt;
+
+    if let Some(argument) = support::child_argument() {
+        let (host, file) = argument.split_once(' ').unwrap();
+        let options = Options {
+            config_file: Some(file.into()),
+            ..options(host)
+        };
+        let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+        let ping = registry.ping(host).await.unwrap();
+        assert!(
+            ping.credential
+                .starts_with("user \"bob\" from docker-credential-test (")
+        );
+        return;
+    }
+    let setup = Setup {
+        tls: true,
+        password: true,
+    };
+    let Some(docker) = DockerRegistry::start(setup) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let helper = folder.path().join("docker-credential-test");
+    let answer = json!({ "ServerURL": "x", "Username": "bob", "Secret": PASSWORD });
+    fs::write(
+        &helper,
+        format!("#!/bin/sh\ncat >/dev/null\necho '{answer}'\n"),
+    )
+    .unwrap();
+    fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+    let path = format!("{}:/usr/bin:/bin", folder.path().display());
+    for content in [
+        json!({ "credHelpers": { docker.host(): "test" } }),
+        json!({ "auths": { docker.host(): {} }, "credsStore": "test" }),
+    ] {
+        let file = docker_config(folder.path(), &content);
+        let argument = format!("{} {}", docker.host(), file.display());
+        support::in_child(
+            "a_credential_helper_is_asked_and_named",
+            &argument,
+            &[("PATH", &path)],
+        );
+    }
+}
+
+#[tokio::test]
+async fn docker_config_names_the_folder_of_the_configuration() {
+    if let Some(host) = support::child_argument() {
+        let options = Options {
+            config_file: None,
+            ..options(&host)
+        };
+        let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+        assert_eq!(registry.ping(&host).await.unwrap().login, Login::Basic);
+        return;
+    }
+    let setup = Setup {
+        tls: true,
+        password: true,
+    };
+    let Some(docker) = DockerRegistry::start(setup) else {
+        return;
+    };
+    let file = docker.docker_config(&docker.host(), PASSWORD);
+    support::in_child(
+        "docker_config_names_the_folder_of_the_configuration",
+        &docker.host(),
+        &[("DOCKER_CONFIG", file.parent().unwrap().to_str().unwrap())],
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
+    if let Some(argument) = support::child_argument() {
+        let (host, expected) = argument.split_once(' ').unwrap();
+        let registry = Registry::new(options(host), Arc::new(Silent)).unwrap();
+        assert_eq!(registry.ping(host).await.is_ok(), expected == "answers");
+        return;
+    }
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let log = asked.clone();
+    let answer = move |uri: Uri| {
+        log.lock().unwrap().push(uri.to_string());
+        async { "{}" }
+    };
+    let proxy = serve(Router::new().fallback(answer)).await;
+    let environment = [("HTTP_PROXY", proxy.url("")), ("NO_PROXY", String::new())];
+    let environment = environment
+        .each_ref()
+        .map(|(name, value)| (*name, value.as_str()));
+    let test = "a_proxy_from_the_environment_is_used_but_not_for_this_machine";
+
+    let local = format!(
+        "127.0.0.1:{} refuses",
+        support::docker_registry::free_port()
+    );
+    support::in_child(test, &local, &environment);
+    assert!(asked.lock().unwrap().is_empty());
+
+    support::in_child(test, "registry.invalid:5000 answers", &environment);
+    assert!(
+        asked
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|uri| uri.ends_with("/v2/"))
+    );
+    assert!(!asked.lock().unwrap().is_empty());
+}

@@ -1,0 +1,323 @@
+//! Downloads on networks and from registries that misbehave: whole and true, or a clear error.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::routing::get;
+use bytes::Bytes;
+use oci_spec::image::{Descriptor, MediaType};
+use tokio::io::AsyncReadExt;
+use wincimg::oci::remote::{BlobSource, Options, RegistryError};
+use wincimg::progress::Silent;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::proxy::{Fault, FaultProxy, Passed, first, reads_blob};
+use crate::support::serve::serve;
+use crate::support::{chain, describe, noise, options, put, repository};
+
+const MIB: usize = 1024 * 1024;
+
+fn docker() -> Option<DockerRegistry> {
+    DockerRegistry::start(Setup::default())
+}
+
+/// A registry with one blob, and a proxy before it with a rule.
+async fn with_blob(
+    bytes: &Bytes,
+    rule: impl FnMut(&Passed) -> Fault + Send + 'static,
+) -> Option<(DockerRegistry, FaultProxy, Descriptor)> {
+    let docker = docker()?;
+    let direct = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let blob = put(&direct, bytes).await;
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    Some((docker, proxy, blob))
+}
+
+fn impatient(host: &str) -> Options {
+    Options {
+        idle_timeout: Duration::from_millis(200),
+        ..options(host)
+    }
+}
+
+#[tokio::test]
+async fn a_download_that_is_cut_goes_on_by_range() {
+    let bytes = Bytes::from(noise(3 * MIB, 1));
+    let rule = first(2, reads_blob, Fault::CutAnswer(MIB));
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
+    let reads = proxy.requests("GET", "/blobs/sha256");
+    let ranges: Vec<_> = reads
+        .iter()
+        .map(|read| read.header("range").unwrap_or("all"))
+        .collect();
+    assert_eq!(ranges.len(), 3);
+    assert!(
+        ranges[0] == "all" && ranges[1].starts_with("bytes="),
+        "{ranges:?}"
+    );
+    let received: usize = reads.iter().map(|read| read.received).sum();
+    // What was in the pipe when it broke may be lost, and nothing else comes twice.
+    assert!(
+        received < 3 * MIB + 2 * 512 * 1024,
+        "{received} bytes for a blob of 3 MiB"
+    );
+}
+
+#[tokio::test]
+async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
+    let bytes = Bytes::from(noise(2 * MIB, 2));
+    let shared = bytes.clone();
+    let blob = describe(&bytes);
+    let path = format!("/v2/a/blobs/{}", blob.digest());
+    let router = Router::new()
+        .route("/v2/", get(|| async { "{}" }))
+        .route(&path, get(move || async move { shared }));
+    let server = serve(router).await;
+    let proxy = FaultProxy::start(server.host(), first(1, reads_blob, Fault::CutAnswer(MIB))).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
+    assert_eq!(proxy.requests("GET", "/blobs/").len(), 2);
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_for_patience_gets_it() {
+    let wait = vec![("Retry-After", "1".to_owned())];
+    let rule = first(1, reads_blob, Fault::Answer(429, wait, "slow down".into()));
+    let bytes = Bytes::from_static(b"in time");
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let started = Instant::now();
+    assert_eq!(repository.get_blob(&blob, 100).await.unwrap(), bytes);
+    assert!(started.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_for_too_much_patience_is_given_up() {
+    let wait = vec![("Retry-After", "86400".to_owned())];
+    let body = r#"{"errors":[{"code":"TOOMANYREQUESTS","message":"pull rate limit"}]}"#;
+    let rule = first(9, reads_blob, Fault::Answer(429, wait, body.into()));
+    let bytes = Bytes::from_static(b"never");
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let said = chain(&repository.get_blob(&blob, 100).await.unwrap_err());
+    assert!(
+        said.contains("429") && said.contains("pull rate limit (TOOMANYREQUESTS)"),
+        "{said}"
+    );
+    assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
+}
+
+#[tokio::test]
+async fn server_errors_pass_or_are_told_with_what_was_tried() {
+    let bytes = Bytes::from_static(b"at last");
+    let broken = Fault::Answer(500, Vec::new(), "<html>oops</html>".into());
+    let rule = first(3, reads_blob, broken.clone());
+    let Some((docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let flaky = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    assert_eq!(flaky.get_blob(&blob, 100).await.unwrap(), bytes);
+
+    let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, broken)).await;
+    let broken = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let error = broken.get_blob(&blob, 100).await.unwrap_err();
+    let expected = format!(
+        "gave up after 6 attempts: {0} failed to read blob {1} of {0}/a: 500 Internal Server Error",
+        proxy.host(),
+        blob.digest()
+    );
+    assert_eq!(chain(&error), expected);
+    assert_eq!(proxy.requests("GET", "/blobs/").len(), 6);
+}
+
+#[tokio::test]
+async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
+    let bytes = Bytes::from(noise(MIB, 8));
+    let rule = first(99, reads_blob, Fault::Flip(MIB / 2));
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+
+    let error = repository.get_blob(&blob, 4 << 20).await.unwrap_err();
+    assert!(matches!(error, RegistryError::Digest { .. }), "{error:?}");
+    assert!(
+        error
+            .to_string()
+            .contains(&format!("expected digest {}", blob.digest())),
+        "{error}"
+    );
+
+    let mut reader = repository.blob(&blob).open(0).await.unwrap();
+    let mut read = Vec::new();
+    let error = reader.read_to_end(&mut read).await.unwrap_err();
+    assert!(error.to_string().contains("is damaged"), "{error}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("layer");
+    repository
+        .download_blob(&blob, &file, &Silent)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        std::fs::read_dir(folder.path()).unwrap().count(),
+        0,
+        "nothing wrong is kept"
+    );
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
+    let manifest = r#"{"schemaVersion":2,"config":{},"layers":[]}"#;
+    let digest = describe(b"something else").digest().to_string();
+    let promised = digest.clone();
+    let answer = move || async move { ([("Docker-Content-Digest", promised)], manifest) };
+    let router = Router::new()
+        .route("/v2/", get(|| async { "{}" }))
+        .route("/v2/a/manifests/{which}", get(answer));
+    let server = serve(router).await;
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    for which in ["1", &digest] {
+        let error = repository.get_manifest(which).await.unwrap_err();
+        assert!(
+            matches!(error, RegistryError::Digest { .. }),
+            "{which}: {error:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_length_that_lies_is_an_error() {
+    let bytes = Bytes::from(noise(1000, 9));
+    let rule = first(1, reads_blob, Fault::Shorten(500));
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let error = repository.get_blob(&blob, 2000).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("wrong length: expected 1000 bytes, got 500"),
+        "{error}"
+    );
+
+    for size in [999, 1001] {
+        let lie = Descriptor::new(MediaType::ImageLayer, size, blob.digest().clone());
+        let error = repository.get_blob(&lie, 2000).await.unwrap_err();
+        assert!(matches!(error, RegistryError::Length { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_a_length_is_as_good_and_may_not_be_too_long() {
+    let bytes = Bytes::from(noise(1000, 10));
+    let rule = first(99, reads_blob, Fault::Hide("content-length"));
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    assert_eq!(repository.get_blob(&blob, 2000).await.unwrap(), bytes);
+    let longer = Descriptor::new(MediaType::ImageLayer, 999, blob.digest().clone());
+    let error = repository.get_blob(&longer, 2000).await.unwrap_err();
+    assert!(matches!(error, RegistryError::Length { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_slow_drip_is_progress() {
+    let bytes = Bytes::from(noise(400, 11));
+    let rule = first(1, reads_blob, Fault::Drip(20, Duration::from_millis(30)));
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    assert_eq!(repository.get_blob(&blob, 500).await.unwrap(), bytes);
+    assert_eq!(proxy.requests("GET", "/blobs/").len(), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_is_left_and_the_rest_asked_for_again() {
+    let bytes = Bytes::from(noise(400, 12));
+    let rule = first(1, reads_blob, Fault::Stall(100));
+    let Some((docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let silent = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    assert_eq!(silent.get_blob(&blob, 500).await.unwrap(), bytes);
+    let reads = proxy.requests("GET", "/blobs/");
+    assert_eq!(reads[1].header("range"), Some("bytes=100-"));
+
+    let proxy = FaultProxy::start(docker.host(), first(99, reads_blob, Fault::Stall(0))).await;
+    let dead = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let said = chain(&dead.get_blob(&blob, 500).await.unwrap_err());
+    assert!(said.contains("nothing came from"), "{said}");
+}
+
+#[tokio::test]
+async fn the_time_limit_ends_everything() {
+    let bytes = Bytes::from(noise(10_000, 13));
+    let rule = first(99, reads_blob, Fault::Drip(1, Duration::from_millis(50)));
+    let Some((_docker, proxy, blob)) = with_blob(&bytes, rule).await else {
+        return;
+    };
+    let options = Options {
+        timeout: Some(Duration::from_millis(600)),
+        ..options(&proxy.host())
+    };
+    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let started = Instant::now();
+    let error = repository.get_blob(&blob, 20_000).await.unwrap_err();
+    assert!(started.elapsed() < Duration::from_secs(3));
+    assert!(
+        matches!(error, RegistryError::TimeLimit { .. }),
+        "{error:?}"
+    );
+    assert!(error.hint().unwrap().contains("--timeout"));
+}
+
+#[tokio::test]
+async fn a_manifest_without_its_digest_in_a_header_is_read_to_know_it() {
+    let Some(docker) = docker() else { return };
+    let proxy = FaultProxy::start(docker.host(), |_| Fault::Hide("docker-content-digest")).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let config = put(&repository, &Bytes::from_static(b"{}")).await;
+    let media_type = "application/vnd.oci.image.manifest.v1+json";
+    let manifest = serde_json::json!({
+        "schemaVersion": 2,
+        "mediaType": media_type,
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "size": 2, "digest": config.digest()},
+        "layers": [],
+    });
+    let bytes = Bytes::from(manifest.to_string());
+    let digest = repository
+        .put_manifest("1", media_type, bytes.clone())
+        .await
+        .unwrap();
+    let found = repository.head_manifest("1").await.unwrap().unwrap();
+    assert_eq!(
+        (found.digest(), found.size()),
+        (&digest, bytes.len() as u64)
+    );
+    assert_eq!(repository.head_manifest("2").await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_manifest_that_is_too_large_is_not_read() {
+    let router = Router::new()
+        .route("/v2/", get(|| async { "{}" }))
+        .route("/v2/a/manifests/1", get(|| async { vec![b' '; 5 * MIB] }));
+    let server = serve(router).await;
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let error = repository.get_manifest("1").await.unwrap_err();
+    assert!(matches!(error, RegistryError::TooLarge { .. }), "{error:?}");
+}

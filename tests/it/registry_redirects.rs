@@ -1,0 +1,178 @@
+//! What other hosts are shown: redirects, uploads elsewhere, foreign URLs.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::any;
+use bytes::Bytes;
+use serde_json::json;
+use tokio::io::AsyncReadExt;
+use wincimg::oci::remote::{BlobSource, Options, Registry, RegistryError};
+use wincimg::progress::Silent;
+
+use crate::support::serve::{Served, serve};
+use crate::support::{chain, describe, docker_config, loopback_options, options, repository};
+
+/// A server that gives one blob and remembers the headers it was asked with.
+async fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, Served) {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = seen.clone();
+    let give = move |headers: HeaderMap| {
+        log.lock().unwrap().push(headers);
+        async move { bytes }
+    };
+    (seen, serve(Router::new().route("/data", any(give))).await)
+}
+
+/// A registry with a password that redirects every blob to a URL.
+async fn redirecting(to: String) -> Served {
+    let answer = move |headers: HeaderMap| async move {
+        match headers.get("authorization") {
+            None => (
+                StatusCode::UNAUTHORIZED,
+                [("WWW-Authenticate", "Basic realm=\"x\"".to_owned())],
+            ),
+            Some(_) => (StatusCode::TEMPORARY_REDIRECT, [("Location", to)]),
+        }
+    };
+    serve(Router::new().fallback(answer)).await
+}
+
+fn with_password(folder: &Path, host: &str) -> Options {
+    let entry = json!({ "username": "bob", "password": "sesame" });
+    loopback_options(Some(docker_config(
+        folder,
+        &json!({ "auths": { host: entry } }),
+    )))
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_host_is_followed_without_the_password() {
+    let (seen, storage) = storage(b"from the storage").await;
+    let server = redirecting(storage.url("data?signature=1")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let options = with_password(folder.path(), &server.host());
+    let repository = repository(options, &format!("{}/a", server.host()));
+    let blob = describe(b"from the storage");
+    assert_eq!(
+        &repository.get_blob(&blob, 100).await.unwrap()[..],
+        b"from the storage"
+    );
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].get("authorization"), None);
+}
+
+#[tokio::test]
+async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
+    let (seen, storage) = storage(b"from the storage").await;
+    let server = redirecting(storage.url("data?signature=very-secret")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        insecure: vec![server.host()],
+        ..with_password(folder.path(), &server.host())
+    };
+    let repository = repository(options, &format!("{}/a", server.host()));
+    let error = repository
+        .get_blob(&describe(b"from the storage"), 100)
+        .await
+        .unwrap_err();
+    assert!(
+        matches!(error, RegistryError::InsecureUrl { .. }),
+        "{error:?}"
+    );
+    assert!(!format!("{error:?} {error}").contains("very-secret"));
+    assert!(seen.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn redirects_without_end_are_an_error() {
+    let server = redirecting("/v2/a/again".to_owned()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let options = with_password(folder.path(), &server.host());
+    let repository = repository(options, &format!("{}/a", server.host()));
+    let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
+    assert!(matches!(error, RegistryError::Redirect { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_upload_that_goes_to_another_host_goes_there_without_the_password() {
+    let (seen, storage) = storage(b"").await;
+    let location = storage.url("data");
+    let answer = move |headers: HeaderMap| async move {
+        match headers.get("authorization") {
+            None => (
+                StatusCode::UNAUTHORIZED,
+                [("WWW-Authenticate", "Basic realm=\"x\"".to_owned())],
+            ),
+            Some(_) => (StatusCode::ACCEPTED, [("Location", location)]),
+        }
+    };
+    let server = serve(Router::new().fallback(answer)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let options = with_password(folder.path(), &server.host());
+    let repository = repository(options, &format!("{}/a", server.host()));
+    support::put(&repository, &Bytes::from_static(b"bytes")).await;
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 1);
+    assert_eq!(seen[0].get("authorization"), None);
+}
+
+#[tokio::test]
+async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url() {
+    let port = support::docker_registry::free_port();
+    let server = redirecting(format!(
+        "http://127.0.0.1:{port}/data?signature=very-secret"
+    ))
+    .await;
+    let folder = tempfile::tempdir().unwrap();
+    let options = with_password(folder.path(), &server.host());
+    let repository = repository(options, &format!("{}/a", server.host()));
+    let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
+    let said = format!("{} {error:?}", chain(&error));
+    assert!(
+        said.contains(&format!("cannot reach 127.0.0.1:{port}")),
+        "{said}"
+    );
+    assert!(!said.contains("very-secret"), "{said}");
+}
+
+#[tokio::test]
+async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
+    let (seen, storage) = storage(b"foreign").await;
+    let registry = Registry::new(options("127.0.0.1"), Arc::new(Silent)).unwrap();
+    let urls = [storage.url("missing"), storage.url("data")];
+    let blob = registry.url_source(&urls, &describe(b"foreign"));
+    let mut bytes = Vec::new();
+    blob.open(0)
+        .await
+        .unwrap()
+        .read_to_end(&mut bytes)
+        .await
+        .unwrap();
+    assert_eq!(bytes, b"foreign");
+    assert_eq!(seen.lock().unwrap()[0].get("authorization"), None);
+}
+
+#[tokio::test]
+async fn a_foreign_layer_is_not_fetched_without_tls() {
+    let (seen, storage) = storage(b"foreign").await;
+    let registry = Registry::new(options("elsewhere.lan"), Arc::new(Silent)).unwrap();
+    let blob = registry.url_source(&[storage.url("data")], &describe(b"foreign"));
+    let mut bytes = Vec::new();
+    let error = blob
+        .open(0)
+        .await
+        .unwrap()
+        .read_to_end(&mut bytes)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("is plain HTTP"), "{error}");
+    assert!(seen.lock().unwrap().is_empty());
+}

@@ -1,0 +1,333 @@
+//! Token servers: which token is asked for, by whom, how often, and what happens without one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get};
+use serde_json::json;
+use wincimg::oci::remote::{Login, Options, Registry, RegistryError};
+use wincimg::progress::Silent;
+
+use crate::support::serve::{Served, serve};
+use crate::support::{chain, describe, docker_config, loopback_options, repository};
+
+/// One request as a server saw it.
+#[derive(Debug, Clone)]
+struct Seen {
+    method: Method,
+    uri: Uri,
+    authorization: Option<String>,
+    body: String,
+}
+
+/// What a token server and the registry that believes it have seen, and how they answer.
+#[derive(Default)]
+struct Office {
+    /// Requests to the token server.
+    asked: Vec<Seen>,
+    /// Requests to the registry.
+    shown: Vec<Seen>,
+    /// Statuses with which the token server fails before it works.
+    failures: Vec<StatusCode>,
+    /// The tokens that the registry takes; the newest is the last.
+    valid: Vec<String>,
+}
+
+type Shared = Arc<Mutex<Office>>;
+
+fn seen(method: &Method, uri: &Uri, headers: &HeaderMap, body: String) -> Seen {
+    let authorization = headers.get("authorization");
+    Seen {
+        method: method.clone(),
+        uri: uri.clone(),
+        authorization: authorization.map(|value| value.to_str().unwrap().to_owned()),
+        body,
+    }
+}
+
+async fn give_token(
+    State(office): State<Shared>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    let mut office = office.lock().unwrap();
+    office.asked.push(seen(&method, &uri, &headers, body));
+    if let Some(status) = office.failures.pop() {
+        return (status, "no tokens today").into_response();
+    }
+    let token = format!("token-{}", office.asked.len());
+    office.valid.push(token.clone());
+    json!({ "token": token, "expires_in": 300 })
+        .to_string()
+        .into_response()
+}
+
+async fn registry(
+    State((office, realm)): State<(Shared, String)>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    let mut office = office.lock().unwrap();
+    let request = seen(&method, &uri, &headers, String::new());
+    let bearer = request.authorization.clone().unwrap_or_default();
+    office.shown.push(request);
+    if !office
+        .valid
+        .iter()
+        .any(|token| bearer == format!("Bearer {token}"))
+    {
+        let challenge =
+            format!(r#"Bearer realm="{realm}",service="the registry",error="invalid_token""#);
+        return (StatusCode::UNAUTHORIZED, [("WWW-Authenticate", challenge)]).into_response();
+    }
+    if uri.path().ends_with("/tags/list") {
+        return r#"{"tags":["1"]}"#.into_response();
+    }
+    if method == "POST" {
+        return StatusCode::CREATED.into_response();
+    }
+    "{}".into_response()
+}
+
+/// A token server, a registry that sends people to it, and their common memory.
+async fn office() -> (Shared, Served, Served) {
+    let office = Shared::default();
+    let tokens = Router::new()
+        .route("/token", any(give_token))
+        .with_state(office.clone());
+    let tokens = serve(tokens).await;
+    let realm = tokens.url("token");
+    let router = Router::new()
+        .fallback(registry)
+        .with_state((office.clone(), realm));
+    (office, tokens, serve(router).await)
+}
+
+fn query(seen: &Seen) -> Vec<(String, String)> {
+    let url = reqwest::Url::parse(&format!("http://x{}", seen.uri)).unwrap();
+    url.query_pairs().into_owned().collect()
+}
+
+fn pair(name: &str, value: &str) -> (String, String) {
+    (name.to_owned(), value.to_owned())
+}
+
+#[tokio::test]
+async fn a_token_is_fetched_once_for_a_scope_and_used_again() {
+    let (office, _tokens, server) = office().await;
+    let repository = repository(
+        loopback_options(None),
+        &format!("{}/some/app", server.host()),
+    );
+    for _ in 0..3 {
+        assert_eq!(repository.tags().await.unwrap(), ["1"]);
+    }
+    let office = office.lock().unwrap();
+    assert_eq!(office.asked.len(), 1);
+    let fields = query(&office.asked[0]);
+    assert!(
+        fields.contains(&pair("service", "the registry")),
+        "{fields:?}"
+    );
+    assert!(
+        fields.contains(&pair("scope", "repository:some/app:pull")),
+        "{fields:?}"
+    );
+    assert_eq!(office.asked[0].authorization, None);
+}
+
+#[tokio::test]
+async fn many_requests_at_once_wait_for_one_token() {
+    let (office, _tokens, server) = office().await;
+    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    let digest = describe(b"x").digest().clone();
+    let looks = (0..20).map(|_| repository.has_blob(&digest));
+    for outcome in futures_util::future::join_all(looks).await {
+        assert!(outcome.unwrap());
+    }
+    assert_eq!(office.lock().unwrap().asked.len(), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_expired_on_the_way_is_replaced() {
+    let (office, _tokens, server) = office().await;
+    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    repository.tags().await.unwrap();
+    office.lock().unwrap().valid.clear();
+    repository.tags().await.unwrap();
+    assert_eq!(office.lock().unwrap().asked.len(), 2);
+}
+
+#[tokio::test]
+async fn a_mount_asks_for_both_repositories_and_a_push_token_also_reads() {
+    let (office, _tokens, server) = office().await;
+    let repository = repository(loopback_options(None), &format!("{}/target", server.host()));
+    let digest = describe(b"x").digest().clone();
+    assert!(repository.mount_blob(&digest, "source").await.unwrap());
+    repository.tags().await.unwrap();
+    let office = office.lock().unwrap();
+    assert_eq!(office.asked.len(), 1);
+    let fields = query(&office.asked[0]);
+    assert!(
+        fields.contains(&pair("scope", "repository:source:pull")),
+        "{fields:?}"
+    );
+    assert!(
+        fields.contains(&pair("scope", "repository:target:pull,push")),
+        "{fields:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_password_goes_to_the_token_server_and_only_the_token_to_the_registry() {
+    let (office, _tokens, server) = office().await;
+    let folder = tempfile::tempdir().unwrap();
+    let entry = json!({ "username": "bob", "password": "sesame" });
+    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
+    let options = loopback_options(Some(file));
+    repository(options.clone(), &format!("{}/a", server.host()))
+        .tags()
+        .await
+        .unwrap();
+    let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+    let ping = registry.ping(&server.host()).await.unwrap();
+    assert_eq!(ping.login, Login::Token);
+
+    let office = office.lock().unwrap();
+    assert_eq!(
+        office.asked[0].authorization.as_deref(),
+        Some("Basic Ym9iOnNlc2FtZQ==")
+    );
+    let shown = office
+        .shown
+        .iter()
+        .filter_map(|request| request.authorization.as_deref());
+    assert!(
+        shown
+            .into_iter()
+            .all(|value| value.starts_with("Bearer token-"))
+    );
+}
+
+#[tokio::test]
+async fn an_identity_token_is_exchanged_by_a_form() {
+    let (office, _tokens, server) = office().await;
+    let folder = tempfile::tempdir().unwrap();
+    let entry = json!({ "identitytoken": "a b&c" });
+    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
+    repository(
+        loopback_options(Some(file)),
+        &format!("{}/a", server.host()),
+    )
+    .tags()
+    .await
+    .unwrap();
+    let office = office.lock().unwrap();
+    let asked = &office.asked[0];
+    assert_eq!((asked.method.as_str(), asked.uri.query()), ("POST", None));
+    for field in [
+        "grant_type=refresh_token",
+        "refresh_token=a+b%26c",
+        "scope=repository%3Aa%3Apull",
+        "service=the+registry",
+    ] {
+        assert!(
+            asked.body.split('&').any(|found| found == field),
+            "{field} in {}",
+            asked.body
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_token_server_that_stumbles_is_asked_again() {
+    let (office, _tokens, server) = office().await;
+    office.lock().unwrap().failures = vec![StatusCode::BAD_GATEWAY; 2];
+    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    assert_eq!(repository.tags().await.unwrap(), ["1"]);
+}
+
+#[tokio::test]
+async fn a_token_server_that_fails_is_named() {
+    let (office, tokens, server) = office().await;
+    office.lock().unwrap().failures = vec![StatusCode::INTERNAL_SERVER_ERROR; 99];
+    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    let error = repository.tags().await.unwrap_err();
+    let said = chain(&error);
+    let expected = format!(
+        "cannot get a token for {} from {}",
+        server.host(),
+        tokens.url("token")
+    );
+    assert!(said.contains(&expected), "{said}");
+    assert!(
+        said.contains("500 Internal Server Error: no tokens today"),
+        "{said}"
+    );
+    assert_eq!(
+        office.lock().unwrap().asked.len(),
+        6,
+        "its attempts are not multiplied by ours"
+    );
+}
+
+#[tokio::test]
+async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() {
+    let (office, _tokens, server) = office().await;
+    office.lock().unwrap().failures = vec![StatusCode::UNAUTHORIZED; 99];
+    let folder = tempfile::tempdir().unwrap();
+    let entry = json!({ "username": "bob", "password": "sesame" });
+    let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
+    let repository = repository(
+        loopback_options(Some(file)),
+        &format!("{}/a", server.host()),
+    );
+    let error = repository.tags().await.unwrap_err();
+    assert!(
+        matches!(error, RegistryError::Unauthorized { .. }),
+        "{error:?}"
+    );
+    assert!(
+        error.to_string().contains("tried user \"bob\" from "),
+        "{error}"
+    );
+    assert!(!format!("{error:?}").contains("sesame"));
+}
+
+#[tokio::test]
+async fn a_token_answer_that_is_none_does_not_show_its_content() {
+    let tokens = serve(Router::new().route("/token", get(|| async { "\"very-secret\"" }))).await;
+    let state = (Shared::default(), tokens.url("token"));
+    let server = serve(Router::new().fallback(registry).with_state(state)).await;
+    let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+    let said = chain(&repository.tags().await.unwrap_err());
+    assert!(said.contains("no JSON object with a token"), "{said}");
+    assert!(!said.contains("very-secret"), "{said}");
+}
+
+#[tokio::test]
+async fn a_token_server_without_tls_must_be_listed_too() {
+    let (office, tokens, server) = office().await;
+    let options = Options {
+        insecure: vec![server.host()],
+        ..loopback_options(None)
+    };
+    let error = repository(options, &format!("{}/a", server.host()))
+        .tags()
+        .await
+        .unwrap_err();
+    let hint = error.hint().unwrap();
+    assert!(
+        hint.contains(&format!("--insecure-registry {}", tokens.host())),
+        "{hint}"
+    );
+    assert_eq!(office.lock().unwrap().asked.len(), 0);
+}

@@ -1,0 +1,233 @@
+//! Uploads on networks and to registries that misbehave: whole, or a clear error.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support;
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use oci_spec::image::{Descriptor, MediaType};
+use tokio::io::AsyncReadExt;
+use wincimg::oci::remote::{BlobReader, BlobSource, Options, RegistryError};
+use wincimg::progress::Silent;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::proxy::{Fault, FaultProxy, Passed, first, method};
+use crate::support::spec_registry::spec_registry;
+use crate::support::{chain, describe, noise, options, put, repository};
+
+const MIB: usize = 1024 * 1024;
+
+fn docker() -> Option<DockerRegistry> {
+    DockerRegistry::start(Setup::default())
+}
+
+fn impatient(host: &str) -> Options {
+    Options {
+        idle_timeout: Duration::from_millis(200),
+        ..options(host)
+    }
+}
+
+#[tokio::test]
+async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
+    let (server, stored) = spec_registry().await;
+    let rule = first(1, method("PUT"), Fault::CutRequest(MIB));
+    let proxy = FaultProxy::start(server.host(), rule).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(3 * MIB, 3));
+    let blob = put(&repository, &bytes).await;
+    assert_eq!(stored.lock().unwrap().blobs[blob.digest().as_ref()], bytes);
+    let sent: usize = proxy.log().iter().map(|passed| passed.sent).sum();
+    assert_eq!(sent, 3 * MIB, "no byte went twice");
+    assert_eq!(proxy.requests("POST", "/uploads/").len(), 1);
+}
+
+#[tokio::test]
+async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
+    let Some(docker) = docker() else { return };
+    let mut patches = 0;
+    let rule = move |passed: &Passed| {
+        patches += usize::from(passed.method == "PATCH");
+        match passed.method.as_str() {
+            "PATCH" if patches == 3 => Fault::Answer(503, Vec::new(), "busy".into()),
+            _ => Fault::Pass,
+        }
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let options = Options {
+        chunk_size: MIB as u64,
+        ..options(&proxy.host())
+    };
+    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(4 * MIB, 4));
+    let blob = put(&repository, &bytes).await;
+    let sent: usize = proxy
+        .requests("PATCH", "")
+        .iter()
+        .map(|piece| piece.sent)
+        .sum();
+    assert_eq!(sent, 4 * MIB, "no piece went twice");
+    assert_eq!(proxy.requests("GET", "/uploads/").len(), 1);
+    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
+    let Some(docker) = docker() else { return };
+    let rule = first(1, method("PATCH"), Fault::CutRequest(MIB / 2));
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let options = Options {
+        chunk_size: MIB as u64,
+        ..options(&proxy.host())
+    };
+    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(2 * MIB, 5));
+    let blob = put(&repository, &bytes).await;
+    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_registry_that_takes_no_pieces_gets_the_whole() {
+    let Some(docker) = docker() else { return };
+    let rule = |passed: &Passed| match passed.method.as_str() {
+        "PATCH" => Fault::Answer(405, Vec::new(), String::new()),
+        _ => Fault::Pass,
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let options = Options {
+        chunk_size: MIB as u64,
+        ..options(&proxy.host())
+    };
+    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(2 * MIB, 6));
+    let blob = put(&repository, &bytes).await;
+    assert_eq!(proxy.requests("PATCH", "").len(), 1);
+    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_finished_upload_whose_answer_was_lost_is_not_sent_again() {
+    let Some(docker) = docker() else { return };
+    let rule = first(1, method("PUT"), Fault::LoseAnswer);
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    put(&repository, &Bytes::from(noise(MIB, 7))).await;
+    assert_eq!(proxy.requests("PUT", "").len(), 1);
+}
+
+#[tokio::test]
+async fn an_upload_under_a_wrong_digest_is_refused_by_the_registry() {
+    let Some(docker) = docker() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let bytes = Bytes::from_static(b"these");
+    let wrong = describe(b"those");
+    let error = repository
+        .put_blob(wrong.digest(), 5, &bytes, &Silent)
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("DIGEST_INVALID"), "{error}");
+}
+
+/// A source that gives fewer bytes than it should, or an error.
+struct Broken(Option<&'static str>);
+
+impl BlobSource for Broken {
+    fn open(&self, _offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        Box::pin(async move {
+            match self.0 {
+                Some(reason) => Err(io::Error::other(reason)),
+                None => Ok(Box::pin(&b"short"[..]) as BlobReader),
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_source_that_fails_is_told_from_a_network_that_does() {
+    let Some(docker) = docker() else { return };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let blob = describe(b"longer than that");
+    for (source, reason) in [
+        (Broken(Some("bad sector")), "bad sector"),
+        (Broken(None), "it ended after 5 bytes"),
+    ] {
+        let put = repository.put_blob(blob.digest(), blob.size(), &source, &Silent);
+        let error = put.await.unwrap_err();
+        assert!(matches!(error, RegistryError::Source { .. }), "{error:?}");
+        assert!(chain(&error).contains(reason), "{}", chain(&error));
+    }
+    assert!(!repository.has_blob(blob.digest()).await.unwrap());
+}
+
+/// As many bytes as anybody wants, made while they are read.
+struct Endless(u64);
+
+impl BlobSource for Endless {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        let left = self.0 - offset;
+        Box::pin(async move { Ok(Box::pin(tokio::io::repeat(7).take(left)) as BlobReader) })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_blob_goes_up_and_down_in_little_memory() {
+    let size = 512 * MIB as u64;
+    if let Some(host) = support::child_argument() {
+        let repository = repository(options(&host), &format!("{host}/a"));
+        let mut hasher = wincimg::oci::document::Hasher::default();
+        let chunk = vec![7; MIB];
+        (0..512).for_each(|_| hasher.update(&chunk));
+        let digest = hasher.finish();
+        repository
+            .put_blob(&digest, size, &Endless(size), &Silent)
+            .await
+            .unwrap();
+        let blob = Descriptor::new(MediaType::ImageLayer, size, digest);
+        let mut reader = repository.blob(&blob).open(0).await.unwrap();
+        assert_eq!(
+            tokio::io::copy(&mut reader, &mut tokio::io::sink())
+                .await
+                .unwrap(),
+            size
+        );
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        if let Some(peak) = status.lines().find_map(|line| line.strip_prefix("VmHWM:")) {
+            let kilobytes: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
+            assert!(kilobytes < 48 * 1024, "peak memory {kilobytes} kB");
+        }
+        return;
+    }
+    let Some(docker) = docker() else { return };
+    support::in_child(
+        "a_large_blob_goes_up_and_down_in_little_memory",
+        &docker.host(),
+        &[],
+    );
+}
+
+#[tokio::test]
+async fn a_registry_that_stops_reading_is_left_and_the_upload_goes_on_elsewhere() {
+    let Some(docker) = docker() else { return };
+    let rule = first(1, method("PUT"), Fault::StallRequest(MIB));
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let repository = repository(impatient(&proxy.host()), &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(24 * MIB, 14));
+    let blob = put(&repository, &bytes).await;
+    assert_eq!(repository.get_blob(&blob, 32 << 20).await.unwrap(), bytes);
+    assert_eq!(proxy.requests("PUT", "").len(), 2);
+}
+
+#[tokio::test]
+async fn an_upload_that_cannot_end_is_cancelled() {
+    let Some(docker) = docker() else { return };
+    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let blob = describe(b"longer than that");
+    let put = repository.put_blob(blob.digest(), blob.size(), &Broken(None), &Silent);
+    put.await.unwrap_err();
+    assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 1);
+}

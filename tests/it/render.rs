@@ -1,0 +1,339 @@
+//! `wincimg render`, driven as a user would, and its Dockerfiles read by Docker itself.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::support::dockerd::Dockerd;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+use wincimg::demo::{DemoRegistry, add_base_images};
+use wincimg::windows::version::WindowsVersion;
+
+const HOSTS: [WindowsVersion; 2] = [
+    WindowsVersion::new(17763, 973),
+    WindowsVersion::new(20348, 2402),
+];
+
+/// A registry with base images, and a folder to work in.
+struct Site {
+    registry: DemoRegistry,
+    folder: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let registry = DemoRegistry::start().unwrap();
+        registry
+            .with(|stored| {
+                add_base_images(stored, "mcr/windows/nanoserver", &HOSTS)?;
+                add_base_images(stored, "mcr/dotnet/framework/aspnet", &HOSTS)
+            })
+            .unwrap();
+        Self {
+            registry,
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// `wincimg render IMAGE` for one host.
+    fn render(&self, arguments: &[&str]) -> assert_cmd::Command {
+        let mut command = self.render_for_no_host(arguments);
+        command.args(["--host-build", "17763.973"]);
+        command
+    }
+
+    fn render_for_no_host(&self, arguments: &[&str]) -> assert_cmd::Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .arg("render")
+            .args(arguments)
+            .args(["--insecure-registry", &self.registry.host()])
+            .args(["--base-registry", &format!("{}/mcr", self.registry.host())])
+            .env("DOCKER_CONFIG", self.folder.path());
+        let mut command = assert_cmd::Command::from(command);
+        command.timeout(Duration::from_mins(1));
+        command
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+}
+
+fn names_in(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn the_dockerfile_goes_to_stdout_and_is_pinned_to_the_hosts_base() {
+    let site = Site::new();
+    let output = site.render(&["pause"]).output().unwrap();
+    assert!(output.status.success());
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("# escape=`\n"), "{text}");
+    let from = format!(
+        "FROM {}/mcr/windows/nanoserver:10.0.17763.973@sha256:",
+        site.registry.host()
+    );
+    assert!(text.contains(&from), "{text}");
+    assert!(
+        text.ends_with("ENTRYPOINT [\"C:\\\\wincimg\\\\shim.exe\", \"pause\"]\n"),
+        "{text}"
+    );
+    assert!(names_in(site.folder.path()).is_empty());
+    let again = site.render(&["pause"]).output().unwrap();
+    assert_eq!(text.into_bytes(), again.stdout);
+}
+
+#[test]
+fn the_folder_has_everything_that_the_dockerfile_copies() {
+    let site = Site::new();
+    site.write("site/index.html", "<h1>Hello</h1>");
+    site.write("site/images/a b [1].png", "x");
+    std::os::unix::fs::symlink("index.html", site.path("site/start.html")).unwrap();
+    site.render(&["iis", "--set", "file_extensions=json", "--output", "out"])
+        .assert()
+        .code(0)
+        .stdout("out/Dockerfile\n");
+    assert_eq!(names_in(&site.path("out")), ["Dockerfile", "files"]);
+    let root = "out/files/inetpub/wwwroot";
+    assert_eq!(site.text(&format!("{root}/index.html")), "<h1>Hello</h1>");
+    assert_eq!(site.text(&format!("{root}/images/a b [1].png")), "x");
+    let link = fs::read_link(site.path(&format!("{root}/start.html"))).unwrap();
+    assert_eq!(link, Path::new("index.html"));
+    assert_eq!(
+        fs::read(site.path("out/files/wincimg/shim.exe")).unwrap(),
+        wincimg::shim::EXECUTABLE
+    );
+    let dockerfile = site.text("out/Dockerfile");
+    assert!(
+        dockerfile.contains("COPY [\"files/\", \"C:/\"]"),
+        "{dockerfile}"
+    );
+    assert!(
+        dockerfile.contains("[fileExtension='.json',allowed='true']"),
+        "{dockerfile}"
+    );
+    assert_eq!(
+        names_in(site.folder.path()),
+        ["out", "site"],
+        "nothing else is left"
+    );
+}
+
+#[test]
+fn a_folder_is_replaced_only_when_asked_and_only_if_it_is_a_rendered_one() {
+    let site = Site::new();
+    let render = |more: &[&str]| site.render(&[&["pause", "--output", "out"], more].concat());
+    fs::create_dir(site.path("out")).unwrap();
+    render(&[]).assert().code(0);
+    site.write("out/registry-1.reg", "from before");
+    render(&[])
+        .assert()
+        .code(2)
+        .stderr(contains("is not empty").and(contains("--force")));
+    render(&["--force"]).assert().code(0);
+    assert_eq!(names_in(&site.path("out")), ["Dockerfile", "files"]);
+    site.write("out/precious.txt", "mine");
+    render(&["--force"])
+        .assert()
+        .code(2)
+        .stderr(contains("\"precious.txt\""));
+    assert_eq!(site.text("out/precious.txt"), "mine");
+    assert_eq!(names_in(site.folder.path()), ["out"]);
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_folder_as_it_was() {
+    let site = Site::new();
+    site.write("file", "no folder");
+    site.render(&["pause", "--output", "file/out"])
+        .assert()
+        .code(3)
+        .stderr(contains("file/out"));
+    site.write(
+        "bad/recipe.toml",
+        "name = \"bad\"\nbase = \"nanoserver\"\nenv = { A = \"two\\nlines\" }\n",
+    );
+    site.render(&["bad", "--output", "out"])
+        .assert()
+        .code(2)
+        .stderr(contains("two\\nlines"));
+    assert_eq!(names_in(site.folder.path()), ["bad", "file"]);
+}
+
+#[test]
+fn several_hosts_have_a_folder_each() {
+    let site = Site::new();
+    let hosts = [
+        "pause",
+        "--host-build",
+        "20348.2402",
+        "--host-build",
+        "17763.973",
+    ];
+    site.render_for_no_host(&hosts)
+        .assert()
+        .code(2)
+        .stdout("")
+        .stderr(contains("2 hosts").and(contains("--output DIR")));
+    site.render_for_no_host(&[&hosts[..], &["--output", "out"]].concat())
+        .assert()
+        .code(0)
+        .stdout("out/17763.973/Dockerfile\nout/20348.2402/Dockerfile\n");
+    for host in ["17763.973", "20348.2402"] {
+        let text = site.text(&format!("out/{host}/Dockerfile"));
+        assert!(text.contains(&format!("nanoserver:10.0.{host}@")), "{text}");
+    }
+}
+
+#[test]
+fn json_has_the_text_and_what_goes_with_it() {
+    let site = Site::new();
+    let output = site
+        .render(&["pause", "--format", "json"])
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let image = &found["images"][0];
+    assert_eq!(image["host_build"], "17763.973");
+    assert_eq!(image["os_version"], "10.0.17763.973");
+    assert!(
+        image["dockerfile"]
+            .as_str()
+            .unwrap()
+            .starts_with("# escape=`\n")
+    );
+    assert_eq!(image["output"], Value::Null);
+    assert_eq!(
+        image["context"],
+        json!([
+            {"path": "files", "kind": "folder", "source": null},
+            {"path": "files/wincimg", "kind": "folder", "source": null},
+            {"path": "files/wincimg/shim.exe", "kind": "file", "source": null},
+        ])
+    );
+}
+
+#[test]
+fn what_was_rendered_lints_clean() {
+    let site = Site::new();
+    site.write("site/index.html", "x");
+    site.render(&[
+        "iis",
+        "--output",
+        "out",
+        "--set",
+        "mime_types=json=application/json",
+    ])
+    .assert()
+    .code(0);
+    assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(site.folder.path())
+        .args(["lint", "out/Dockerfile", "--host-build", "17763.973"])
+        .assert()
+        .code(0)
+        .stdout("");
+}
+
+/// Docker's builder for Linux reads the same words, so everything but the commands and the base is
+/// tried with it.
+#[test]
+fn docker_reads_every_word_as_the_recipe_has_it() {
+    let Some(daemon) = Dockerd::start() else {
+        return;
+    };
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        r#"
+        name = "words"
+        base = "nanoserver"
+        entrypoint = ['C:\app\a b.exe', '--x="y"', '$HOME `n', 'C:\']
+        cmd = []
+        user = 'DOMAIN\the user'
+        working_dir = 'C:\my $app `x'
+        ports = [80, "53/udp"]
+        [env]
+        PLAIN = 'C:\bin'
+        QUOTES = '''"a" 'b' ` \ $HOME $${HOME:-x} #'''
+        SPACES = "  two  "
+        EMPTY = ""
+        "ProgramFiles(x86)" = 'C:\Program Files (x86)\'
+        [labels]
+        "com.example/it's \"so\" $x" = 'ends with `'
+        [[files]]
+        content = "hello"
+        to = 'C:\notes [1]\$x.txt'
+        "#,
+    );
+    site.render(&[".", "--output", "out"]).assert().code(0);
+    let dockerfile: Vec<String> = site
+        .text("out/Dockerfile")
+        .lines()
+        .map(|line| match line.split_once(' ') {
+            Some(("FROM", _)) => "FROM scratch".to_owned(),
+            _ => line.to_owned(),
+        })
+        .collect();
+    site.write("out/Dockerfile", &dockerfile.join("\n"));
+    let context = site.path("out");
+    daemon.must(&["build", "--tag", "words", context.to_str().unwrap()]);
+    let found = daemon.must(&["image", "inspect", "words", "--format", "{{json .Config}}"]);
+    let config: Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(
+        config["Entrypoint"],
+        json!(["C:\\app\\a b.exe", "--x=\"y\"", "$HOME `n", "C:\\"])
+    );
+    assert_eq!(config["User"], "DOMAIN\\the user");
+    // Linux knows no drives.
+    assert_eq!(config["WorkingDir"], "/C:\\my $app `x");
+    assert_eq!(config["ExposedPorts"], json!({"53/udp": {}, "80/tcp": {}}));
+    let mut env: Vec<&str> = config["Env"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|line| line.as_str().unwrap())
+        .filter(|line| !line.starts_with("PATH="))
+        .collect();
+    env.sort_unstable();
+    assert_eq!(
+        env,
+        [
+            "EMPTY=",
+            "PLAIN=C:\\bin",
+            "ProgramFiles(x86)=C:\\Program Files (x86)\\",
+            "QUOTES=\"a\" 'b' ` \\ $HOME ${HOME:-x} #",
+            "SPACES=  two  ",
+        ]
+    );
+    assert_eq!(
+        config["Labels"],
+        json!({"com.example/it's \"so\" $x": "ends with `"})
+    );
+    let copied = site.path("copied");
+    let container = daemon.must(&["create", "words"]);
+    let source = format!("{container}:/C:/notes [1]/$x.txt");
+    daemon.must(&["cp", &source, copied.to_str().unwrap()]);
+    assert_eq!(site.text("copied"), "hello");
+}

@@ -1,0 +1,88 @@
+//! `wincimg check-compat` for images in registries and for the workloads of whole clusters.
+#![allow(clippy::unwrap_used)]
+
+mod clusters;
+mod images;
+mod warnings;
+mod what_if;
+
+use std::fs;
+
+use crate::stand_in::StandIn;
+use assert_cmd::Command;
+use serde_json::{Value, json};
+
+const CLUSTERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters");
+const NO_CREDENTIALS: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/tests/it/support/empty-config.json"
+);
+
+fn wincimg() -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    // An empty folder, so that no wincimg.toml of the developer's has a say.
+    command
+        .current_dir(std::env::temp_dir())
+        .arg("check-compat")
+        .args(["--registry-config", NO_CREDENTIALS, "--on", "2024-06-01"]);
+    command
+}
+
+fn json_of(command: &mut Command) -> (i32, Value) {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
+    (output.status.code().unwrap(), report)
+}
+
+/// The shop's images: an index for two builds, a single image, one without a version.
+fn shop() -> StandIn {
+    let registry = StandIn::start();
+    let (old, new) = ("10.0.17763.5696", "10.0.20348.2402");
+    let images = [old, new].map(|version| registry.image("windows", version));
+    let index = registry.index(&[(&images[0], Some(old)), (&images[1], Some(new))]);
+    registry.tag("shop/web", "1.4", &index);
+    registry.tag("shop/migrate", "2.0", &images[0]);
+    let host_process = registry.image_with(&json!({"os": "windows", "architecture": "amd64"}));
+    registry.tag("shop/logs", "latest", &host_process);
+    registry
+}
+
+/// `check-compat` of the shop's workloads on a cluster.
+fn check(registry: &StandIn, cluster: &str, folder: &tempfile::TempDir) -> Command {
+    let workloads = folder.path().join("shop.yaml");
+    let text = fs::read_to_string(format!("{CLUSTERS}/shop.yaml")).unwrap();
+    fs::write(&workloads, text.replace("REGISTRY", &registry.host)).unwrap();
+    let mut command = wincimg();
+    command
+        .args(["--insecure-registry", &registry.host])
+        .args(["--nodes", &format!("{CLUSTERS}/{cluster}.json")])
+        .arg("--workloads")
+        .arg(workloads);
+    command
+}
+
+/// `HOST|KIND NAME|IMAGE|RULE` of every check that is not green, and of how many were green.
+fn problems(report: &Value, registry: &StandIn) -> (usize, Vec<String>) {
+    let checks = report["checks"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap_or("-").replace(&registry.host, "R");
+    let green = checks
+        .iter()
+        .filter(|check| check["verdict"] == "compatible")
+        .count();
+    let lines = checks
+        .iter()
+        .filter(|check| check["verdict"] != "compatible")
+        .map(|check| {
+            format!(
+                "{}|{} {}|{}|{}",
+                text(&check["host"]["name"]),
+                text(&check["workload"]["kind"]),
+                text(&check["workload"]["name"]),
+                text(&check["image"]["reference"]),
+                text(&check["rule"]),
+            )
+        })
+        .collect();
+    (green, lines)
+}

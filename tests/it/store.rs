@@ -1,0 +1,555 @@
+//! Layouts and registries as sources and sinks, with skopeo as the judge of both.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use crate::support;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::io::AsyncReadExt;
+use wincimg::oci::copy::{Action, Copier, CopyOptions, CopyPlan};
+use wincimg::oci::document::{Document, Flavour, ImageConfig};
+use wincimg::oci::layout::{Layout, LayoutError};
+use wincimg::oci::store::{Location, Sink, Source};
+use wincimg::oci::stream::StreamError;
+use wincimg::progress::Silent;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::places::{
+    OS_VERSION, base, copy, files, no_registry, path, registry, sink, skopeo, try_copy,
+};
+use crate::support::proxy::{Fault, FaultProxy, Passed};
+use crate::support::windows_base::{StandIn, put_index};
+
+#[test]
+fn locations_are_written_as_the_contract_says() {
+    for (text, wanted) in [
+        ("oci:some/dir", None),
+        ("oci:some/dir:1.4", Some("1.4")),
+        ("docker-archive:app.tar", None),
+        ("docker-archive:app.tar:app:1.4", Some("app:1.4")),
+        ("oci:C:\\images\\app:1.4", Some("1.4")),
+        ("repo.lan:8888/app:1.4", Some("1.4")),
+    ] {
+        let location: Location = text.parse().unwrap();
+        assert_eq!(location.to_string(), text);
+        assert_eq!(location.wanted(), wanted, "{text}");
+    }
+    for text in ["oci:", "oci::tag", "docker-archive:", "a b"] {
+        assert!(text.parse::<Location>().is_err(), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn skopeo_reads_the_layouts_we_write() {
+    let Some(program) = support::component("skopeo") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let location = format!("oci:{}:1809", path(&dir, "layout"));
+    let image = base();
+    image
+        .put(&sink(&location, &no_registry()).await, Some("1809"))
+        .await;
+
+    let inspected: Value =
+        serde_json::from_slice(&skopeo(&program, &["inspect", &location])).unwrap();
+    assert_eq!(inspected["Digest"], image.image.digest().to_string());
+    assert_eq!(inspected["Os"], "windows");
+    let raw = skopeo(&program, &["inspect", "--config", "--raw", &location]);
+    assert_eq!(&raw, image.image.config().bytes());
+    let out = path(&dir, "out");
+    skopeo(&program, &["copy", &location, &format!("dir:{out}")]);
+    for (blob, bytes) in &image.layers {
+        let copied = fs::read(Path::new(&out).join(blob.digest.digest())).unwrap();
+        assert_eq!(&copied, bytes);
+    }
+}
+
+#[tokio::test]
+async fn we_read_the_layouts_that_skopeo_writes() {
+    let (Some(program), Some(docker)) = (
+        support::component("skopeo"),
+        DockerRegistry::start(Setup::default()),
+    ) else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(&docker.host());
+    let reference = format!("{}/windows/nanoserver:1809", docker.host());
+    let images = [
+        base(),
+        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(9_000, 3)]),
+    ];
+    let target = sink(&reference, &registry).await;
+    let index = put_index(Flavour::Oci, &images, &target, Some("1809")).await;
+    let layout = format!("oci:{}:new", path(&dir, "layout"));
+    skopeo(
+        &program,
+        &[
+            "copy",
+            "--all",
+            "--src-tls-verify=false",
+            "--preserve-digests",
+            &format!("docker://{reference}"),
+            &layout,
+        ],
+    );
+
+    let source = Source::open(&layout.parse().unwrap(), &registry)
+        .await
+        .unwrap();
+    let read = source.resolve(Some("new")).await.unwrap();
+    assert_eq!(read.bytes(), index.bytes());
+    let Document::Index(index) = read else {
+        panic!("an index became something else");
+    };
+    let child = source.document(&index.manifests[0]).await.unwrap();
+    let Document::Manifest(manifest) = child else {
+        panic!("a manifest became something else");
+    };
+    let image = source.image(*manifest).await.unwrap();
+    assert_eq!(image, images[0].image);
+}
+
+#[tokio::test]
+async fn an_image_comes_back_unchanged_from_registry_layout_and_archive() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let registry = registry(&docker.host());
+    for flavour in [Flavour::Docker, Flavour::Oci] {
+        let images = [
+            StandIn::new(flavour, OS_VERSION, &[(5_000, 1), (6_000, 2)]),
+            StandIn::new(flavour, "10.0.20348.10", &[(5_000, 1), (7_000, 3)]),
+        ];
+        let here = |place: &str| format!("{}-{flavour:?}", path(&dir, place));
+        let places = [
+            format!("oci:{}:first", here("first")),
+            format!(
+                "{}/{}/app:one",
+                docker.host(),
+                format!("{flavour:?}").to_lowercase()
+            ),
+            format!("docker-archive:{}:app:two", here("app.tar")),
+            format!("oci:{}:last", here("last")),
+        ];
+        let first = sink(&places[0], &registry).await;
+        let index = put_index(flavour, &images, &first, Some("first")).await;
+        for step in places.windows(2) {
+            let report = copy(&step[0], &step[1], &registry).await;
+            assert_eq!(report.digest, index.digest().to_string(), "{step:?}");
+            assert_eq!(report.blobs.len(), 5, "a shared layer is one blob");
+        }
+        let last = Source::open(&places[3].parse().unwrap(), &registry)
+            .await
+            .unwrap();
+        let read = last.resolve(Some("last")).await.unwrap();
+        assert_eq!(read.bytes(), index.bytes());
+    }
+}
+
+#[tokio::test]
+async fn an_image_in_dockers_words_is_translated_for_skopeo_where_asked() {
+    let Some(program) = support::component("skopeo") else {
+        return;
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let from = sink(&format!("oci:{}", path(&dir, "from")), &no_registry()).await;
+    let image = StandIn::new(Flavour::Docker, OS_VERSION, &[(5_000, 1)]);
+    put_index(
+        Flavour::Docker,
+        std::slice::from_ref(&image),
+        &from,
+        Some("a"),
+    )
+    .await;
+    let layout = Layout::open(dir.path().join("from")).await.unwrap();
+    let source = Source::Layout(layout);
+    let to = format!("oci:{}:b", path(&dir, "to"));
+    let target = sink(&to, &no_registry()).await;
+    let options = CopyOptions {
+        flavour: Some(Flavour::Oci),
+        ..CopyOptions::default()
+    };
+    let plan = CopyPlan::new(&source, Some("a"), &options).await.unwrap();
+    let copier = Copier::new(no_registry(), Arc::new(Silent), 4);
+    copier
+        .copy(&plan, &source, &target, Some("b"))
+        .await
+        .unwrap();
+
+    let raw = skopeo(&program, &["inspect", "--raw", &to]);
+    assert_eq!(&raw, plan.root.bytes());
+    let config = skopeo(&program, &["inspect", "--config", "--raw", &to]);
+    assert_eq!(&config, image.image.config().bytes());
+}
+
+#[tokio::test]
+async fn a_second_copy_into_a_layout_writes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (
+        format!("oci:{}:a", path(&dir, "from")),
+        format!("oci:{}:b", path(&dir, "to")),
+    );
+    base()
+        .put(&sink(&from, &no_registry()).await, Some("a"))
+        .await;
+    let first = copy(&from, &to, &no_registry()).await;
+    assert!(first.blobs.iter().all(|blob| blob.action == Action::Copy));
+    let before = files(&dir.path().join("to"));
+    let second = copy(&from, &to, &no_registry()).await;
+    assert!(
+        second
+            .blobs
+            .iter()
+            .all(|blob| blob.action == Action::Present)
+    );
+    assert_eq!(second.moved_bytes(), 0);
+    assert_eq!(files(&dir.path().join("to")), before);
+}
+
+#[tokio::test]
+async fn a_damaged_blob_in_a_layout_is_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (
+        format!("oci:{}:a", path(&dir, "from")),
+        format!("oci:{}:b", path(&dir, "to")),
+    );
+    let image = base();
+    image
+        .put(&sink(&from, &no_registry()).await, Some("a"))
+        .await;
+    copy(&from, &to, &no_registry()).await;
+    let layout = Layout::open(dir.path().join("to")).await.unwrap();
+    let (blob, bytes) = &image.layers[0];
+    fs::write(layout.blob_path(&blob.digest), vec![0; bytes.len()]).unwrap();
+    let report = copy(&from, &to, &no_registry()).await;
+    let copied: Vec<_> = report
+        .blobs
+        .iter()
+        .filter(|blob| blob.action == Action::Copy)
+        .collect();
+    assert_eq!(copied.len(), 1);
+    assert_eq!(copied[0].digest, blob.digest.to_string());
+    assert_eq!(&fs::read(layout.blob_path(&blob.digest)).unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_tag_moves_to_the_new_image_and_other_tags_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = format!("oci:{}", path(&dir, "layout"));
+    let target = sink(&location, &no_registry()).await;
+    let (old, new) = (
+        base(),
+        StandIn::new(Flavour::Oci, "10.0.20348.10", &[(900, 9)]),
+    );
+    old.put(&target, Some("1")).await;
+    old.put(&target, Some("old")).await;
+    new.put(&target, Some("1")).await;
+    let layout = Layout::open(dir.path().join("layout")).await.unwrap();
+    let digest = |document: Document| document.digest().clone();
+    assert_eq!(
+        &digest(layout.resolve(Some("1")).await.unwrap()),
+        new.image.digest()
+    );
+    assert_eq!(
+        &digest(layout.resolve(Some("old")).await.unwrap()),
+        old.image.digest()
+    );
+    let by_digest = layout
+        .resolve(Some(old.image.digest().as_ref()))
+        .await
+        .unwrap();
+    assert_eq!(&digest(by_digest), old.image.digest());
+    let error = layout.resolve(None).await.unwrap_err();
+    assert!(matches!(&error, LayoutError::SeveralImages { known, .. } if known == "1, old"));
+    let error = layout.resolve(Some("2")).await.unwrap_err();
+    assert!(
+        error.to_string().contains("no image \"2\": it has 1, old"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn many_writers_of_one_layout_lose_no_tag() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("layout");
+    let image = base();
+    let writers = (0..16).map(|number| {
+        let (root, image) = (root.clone(), image.clone());
+        tokio::spawn(async move {
+            let target = Sink::Layout(Layout::create(root).await.unwrap());
+            image.put(&target, Some(&format!("tag-{number}"))).await;
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    let index = Layout::open(&root).await.unwrap().index().await.unwrap();
+    assert_eq!(index.manifests.len(), 16);
+}
+
+#[tokio::test]
+async fn a_directory_with_other_things_in_it_is_no_layout() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = Layout::open(dir.path()).await.unwrap_err();
+    assert!(
+        open.to_string().ends_with("it has no file oci-layout"),
+        "{open}"
+    );
+    fs::write(dir.path().join("thesis.txt"), "important").unwrap();
+    let error = Layout::create(dir.path()).await.unwrap_err();
+    assert!(error.to_string().ends_with("but thesis.txt"), "{error}");
+    assert_eq!(files(dir.path()).len(), 1);
+    fs::remove_file(dir.path().join("thesis.txt")).unwrap();
+    fs::write(
+        dir.path().join("oci-layout"),
+        r#"{"imageLayoutVersion":"2.0.0"}"#,
+    )
+    .unwrap();
+    let error = Layout::open(dir.path()).await.unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("its version is 2.0.0, expected 1.0.0"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_source_that_lies_leaves_nothing_half_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = format!("oci:{}:a", path(&dir, "from"));
+    let image = base();
+    image
+        .put(&sink(&from, &no_registry()).await, Some("a"))
+        .await;
+    let (blob, bytes) = &image.layers[0];
+    let file = Layout::open(dir.path().join("from"))
+        .await
+        .unwrap()
+        .blob_path(&blob.digest);
+    let damaged = [vec![0; bytes.len()], bytes[..bytes.len() - 1].to_vec()];
+    for content in damaged {
+        fs::write(&file, content).unwrap();
+        for to in [
+            format!("oci:{}:b", path(&dir, "to")),
+            format!("docker-archive:{}:b", path(&dir, "to.tar")),
+        ] {
+            let location: Location = to.parse().unwrap();
+            let source = Source::open(&from.parse().unwrap(), &no_registry())
+                .await
+                .unwrap();
+            let target = Sink::create(&location, &no_registry()).await.unwrap();
+            let plan = CopyPlan::new(&source, Some("a"), &CopyOptions::default())
+                .await
+                .unwrap();
+            let copier = Copier::new(no_registry(), Arc::new(Silent), 4);
+            let error = copier
+                .copy(&plan, &source, &target, Some("b"))
+                .await
+                .unwrap_err();
+            assert!(
+                error.to_string().contains(&blob.digest.to_string()),
+                "{error}"
+            );
+        }
+    }
+    let layout = Layout::open(dir.path().join("to")).await.unwrap();
+    assert!(layout.index().await.unwrap().manifests.is_empty());
+    assert!(!layout.blob_path(&blob.digest).exists());
+    let leftovers: Vec<_> = files(dir.path())
+        .into_iter()
+        .map(|(path, _)| path)
+        .filter(|path| path.to_string_lossy().contains("tmp") || path.ends_with("to.tar"))
+        .collect();
+    assert_eq!(leftovers, Vec::<PathBuf>::new());
+}
+
+#[tokio::test]
+async fn a_foreign_layer_without_url_is_missed_before_anything_is_published() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut image = base();
+    let foreign = "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip";
+    image.push(foreign, 4_000, 9, Vec::new());
+    let from = sink(&format!("oci:{}", path(&dir, "from")), &no_registry()).await;
+    image
+        .put_blobs(&from, |blob| blob.media_type != foreign)
+        .await;
+    from.publish(&image.document(), Some("a")).await.unwrap();
+    let layout = Layout::open(dir.path().join("from")).await.unwrap();
+    let source = Source::Layout(layout);
+    let target = sink(&format!("oci:{}", path(&dir, "to")), &no_registry()).await;
+    let plan = CopyPlan::new(&source, Some("a"), &CopyOptions::default())
+        .await
+        .unwrap();
+    let copier = Copier::new(no_registry(), Arc::new(Silent), 4);
+    let error = copier
+        .copy(&plan, &source, &target, Some("b"))
+        .await
+        .unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("and it names no url to get it from"),
+        "{error}"
+    );
+    let layout = Layout::open(dir.path().join("to")).await.unwrap();
+    assert!(layout.index().await.unwrap().manifests.is_empty());
+}
+
+#[tokio::test]
+async fn a_download_into_a_layout_that_broke_goes_on_in_the_next_run() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
+    let layer = image.layers[0].0.digest.clone();
+    let name = layer.to_string();
+    let broken = Arc::new(AtomicBool::new(true));
+    let rule = {
+        let broken = broken.clone();
+        move |passed: &Passed| {
+            let hit = passed.method == "GET" && passed.path.ends_with(&name);
+            match (hit && broken.load(Ordering::SeqCst), passed.header("range")) {
+                (true, None) => Fault::CutAnswer(250_000),
+                (true, Some(_)) => Fault::Answer(503, Vec::new(), String::new()),
+                _ => Fault::Pass,
+            }
+        }
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let registry = registry(&proxy.host());
+    let from = format!("{}/app:1", proxy.host());
+    image.put(&sink(&from, &registry).await, Some("1")).await;
+    let dir = tempfile::tempdir().unwrap();
+    let to = format!("oci:{}:1", path(&dir, "to"));
+    assert!(try_copy(&from, &to, &registry).await.is_err());
+    let layout = Layout::open(dir.path().join("to")).await.unwrap();
+    assert!(layout.index().await.unwrap().manifests.is_empty());
+    assert!(!layout.blob_path(&layer).exists());
+
+    broken.store(false, Ordering::SeqCst);
+    let before = proxy.log().len();
+    copy(&from, &to, &registry).await;
+    let fetched = &proxy.log()[before..];
+    let of_layer = fetched
+        .iter()
+        .find(|passed| passed.method == "GET" && passed.path.ends_with(layer.as_ref()))
+        .unwrap();
+    assert!(of_layer.received < 200_000, "{of_layer:?}");
+    let names: Vec<_> = files(dir.path())
+        .into_iter()
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(names.len(), 5, "{names:?}");
+}
+
+#[tokio::test]
+async fn a_copy_that_is_given_up_leaves_no_half_made_file() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let image = StandIn::new(Flavour::Oci, OS_VERSION, &[(400_000, 1)]);
+    let layer = image.layers[0].0.digest.to_string();
+    let (reached, stalled) = tokio::sync::oneshot::channel();
+    let mut reached = Some(reached);
+    let proxy = FaultProxy::start(docker.host(), move |passed| {
+        if passed.method != "GET" || !passed.path.ends_with(&layer) {
+            return Fault::Pass;
+        }
+        if let Some(reached) = reached.take() {
+            reached.send(()).unwrap();
+        }
+        Fault::Stall(100_000)
+    })
+    .await;
+    let registry = registry(&proxy.host());
+    let from = format!("{}/app:1", proxy.host());
+    image.put(&sink(&from, &registry).await, Some("1")).await;
+    let dir = tempfile::tempdir().unwrap();
+    let to = format!("docker-archive:{}:app:1", path(&dir, "app.tar"));
+    let copying = tokio::spawn(async move { try_copy(&from, &to, &registry).await.is_ok() });
+    stalled.await.unwrap();
+    copying.abort();
+    assert!(copying.await.unwrap_err().is_cancelled());
+    assert_eq!(files(dir.path()), Vec::new());
+}
+
+#[tokio::test]
+async fn a_blob_that_is_read_ends_well_only_where_it_is_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = format!("oci:{}:a", path(&dir, "layout"));
+    let image = base();
+    image
+        .put(&sink(&location, &no_registry()).await, Some("a"))
+        .await;
+    let layout = Layout::open(dir.path().join("layout")).await.unwrap();
+    let source = Source::Layout(layout.clone());
+    let (blob, bytes) = &image.layers[0];
+    let mut read = Vec::new();
+    let mut reader = source.open_blob(blob).await.unwrap();
+    reader.read_to_end(&mut read).await.unwrap();
+    assert_eq!(&read, bytes);
+    read[100] ^= 1;
+    fs::write(layout.blob_path(&blob.digest), &read).unwrap();
+    let mut reader = source.open_blob(blob).await.unwrap();
+    let error = reader.read_to_end(&mut read).await.unwrap_err();
+    assert!(
+        error.to_string().contains(&blob.digest.to_string()),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_layout_is_not_pushed() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let registry = registry(&docker.host());
+    let dir = tempfile::tempdir().unwrap();
+    let from = format!("oci:{}:a", path(&dir, "from"));
+    let image = base();
+    image.put(&sink(&from, &registry).await, Some("a")).await;
+    let layout = Layout::open(dir.path().join("from")).await.unwrap();
+    let (blob, bytes) = &image.layers[0];
+    let to = format!("{}/app:1", docker.host());
+    for content in [vec![0; bytes.len()], bytes[..1000].to_vec()] {
+        fs::write(layout.blob_path(&blob.digest), content).unwrap();
+        let error = try_copy(&from, &to, &registry).await.unwrap_err();
+        assert!(
+            error.to_string().contains(&blob.digest.to_string()),
+            "{error}"
+        );
+    }
+    let source = Source::open(&to.parse().unwrap(), &registry).await.unwrap();
+    assert!(source.resolve(Some("1")).await.is_err());
+}
+
+#[tokio::test]
+async fn a_config_that_is_not_what_its_digest_says_is_not_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let location = format!("oci:{}:a", path(&dir, "layout"));
+    let image = base();
+    image
+        .put(&sink(&location, &no_registry()).await, Some("a"))
+        .await;
+    let layout = Layout::open(dir.path().join("layout")).await.unwrap();
+    let config = image.image.manifest().config.clone();
+    let lie = Bytes::from_static(b"{\"os\":\"windows\"}");
+    fs::write(layout.blob_path(&config.digest), &lie).unwrap();
+    let source = Source::Layout(layout.clone());
+    assert!(source.read::<ImageConfig>(&config).await.is_err());
+    let put = layout.put_blob(&config, &lie, &Silent).await.unwrap_err();
+    assert!(
+        matches!(put, LayoutError::Stream(StreamError::Length { .. })),
+        "{put}"
+    );
+}
