@@ -21,3 +21,12 @@ pub mod report;
 pub mod rollout;
 pub mod shim;
 pub mod windows;
+
+// The tests of the modules share with those from outside what starts components and plays servers,
+// where this library is called by its name.
+#[cfg(test)]
+extern crate self as wincimg;
+
+#[cfg(test)]
+#[path = "../tests/it/support/mod.rs"]
+mod support;

@@ -279,6 +279,3 @@ impl fmt::Display for Origin {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

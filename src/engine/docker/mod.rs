@@ -17,6 +17,8 @@ mod outgoing;
 mod preflight;
 mod push;
 mod steps;
+#[cfg(test)]
+mod tests;
 mod tls;
 mod transport;
 mod trust;

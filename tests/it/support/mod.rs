@@ -174,7 +174,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 /// process: its environment, its memory. In that process [`child_argument`] is `argument`.
 pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--nocapture"])
+        .args([test, "--nocapture"])
         .env("WINCIMG_TEST_CHILD", argument)
         .envs(environment.iter().copied())
         .output()

@@ -1,21 +1,19 @@
 //! A real daemon and the registries that it trusts, does not trust, or needs a password for.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
-
-use crate::support;
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use crate::dockerfile::Rendered;
+use crate::engine::docker::{
+    BuildOptions, Daemon, Endpoint, Environment, Listing, Preflight, Remedy,
+};
+use crate::oci::remote::{Connection, Registry};
+use crate::progress::Silent;
+use crate::support;
 use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
 use crate::support::dockerd::{self, Dockerd};
 use tokio::net::{TcpListener, TcpStream};
-use wincimg::dockerfile::Rendered;
-use wincimg::engine::docker::{
-    BuildOptions, Daemon, Endpoint, Environment, Listing, Preflight, Remedy,
-};
-use wincimg::oci::remote::{Connection, Registry};
-use wincimg::progress::Silent;
 
 async fn connect(daemon: &Dockerd) -> Daemon {
     let endpoint = Endpoint::find(Some(&daemon.host()), &Environment::default()).unwrap();

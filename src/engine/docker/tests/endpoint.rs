@@ -1,10 +1,10 @@
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+//! Which daemon is meant: by flags, variables, and contexts as Docker's command line keeps them.
 
 use std::fs;
 
 use serde_json::json;
 
-use super::*;
+use crate::engine::docker::{Address, Endpoint, EndpointError, Environment, Origin, Trust};
 use crate::oci::document::sha256;
 
 fn find(flag: Option<&str>, environment: &Environment) -> Endpoint {

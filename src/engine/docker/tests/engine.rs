@@ -1,8 +1,5 @@
 //! The docker engine's module against a real daemon. It makes Linux containers, so the Dockerfiles
-//! are `FROM scratch`; what only Windows does is in `docker_replay.rs`.
-#![allow(clippy::unwrap_used)]
-
-use crate::support;
+//! are `FROM scratch`; what only Windows does is in `replay.rs`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,15 +7,15 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use crate::support::chain;
-use crate::support::docker_registry::{DockerRegistry, Setup, free_port};
-use crate::support::dockerd::Dockerd;
-use serde_json::Value;
-use wincimg::dockerfile::{ContextContent, ContextEntry, Rendered};
-use wincimg::engine::docker::{
+use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
+use crate::engine::docker::{
     BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, ImageInfo, Listing,
 };
-use wincimg::progress::Silent;
+use crate::progress::Silent;
+use crate::support::docker_registry::{DockerRegistry, Setup, free_port};
+use crate::support::dockerd::Dockerd;
+use crate::support::{self, chain};
+use serde_json::Value;
 
 /// Waits, prints and fails as its argument says: the only program of the images here.
 const PROGRAM: &str = r#"
@@ -40,7 +37,9 @@ fn program() -> Option<PathBuf> {
     static FILE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let compile = || {
         let compiler = support::component("cc")?;
-        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("docker-engine-program");
+        let file = std::env::current_exe()
+            .unwrap()
+            .with_file_name("docker-engine-program");
         let source = file.with_extension("c");
         fs::write(&source, PROGRAM).unwrap();
         let mut command = Command::new(compiler);

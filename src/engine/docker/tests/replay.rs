@@ -1,25 +1,22 @@
 //! The docker engine before a Windows daemon, which is replayed (see `support::windows_daemon` for
 //! what): `/info`, the classic builder's stream with the output of `RUN`, the errors of the Windows
 //! runtime, a push. The registry that it pushes to, and every byte it is sent, are real.
-#![allow(clippy::unwrap_used)]
-
-use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crate::support::chain;
-use crate::support::windows_daemon::{Asked, WindowsDaemon, built, shown};
-use bytes::Bytes;
-use serde_json::json;
-use wincimg::dockerfile::{ContextContent, ContextEntry, Rendered};
-use wincimg::engine::docker::{
+use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
+use crate::engine::docker::{
     BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, Listing, Preflight,
 };
-use wincimg::layer::LinkTo;
-use wincimg::progress::Silent;
-use wincimg::windows::compat::Isolation;
+use crate::layer::LinkTo;
+use crate::progress::Silent;
+use crate::support::windows_daemon::{Asked, WindowsDaemon, built, shown};
+use crate::support::{self, chain};
+use crate::windows::compat::Isolation;
+use bytes::Bytes;
+use serde_json::json;
 
 fn text(dockerfile: &str) -> Rendered {
     Rendered {

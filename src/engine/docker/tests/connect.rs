@@ -1,17 +1,14 @@
 //! The way to a daemon as Docker's own command line goes it: contexts that `docker context` wrote,
 //! and a real daemon behind TLS that wants a certificate of whoever asks.
-#![allow(clippy::unwrap_used)]
-
-use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::chain;
+use crate::engine::docker::{Daemon, DockerError, Endpoint, Environment, Trust};
 use crate::support::docker_registry::free_port;
 use crate::support::dockerd::{Dockerd, Setup};
-use wincimg::engine::docker::{Daemon, DockerError, Endpoint, Environment, Trust};
+use crate::support::{self, chain};
 
 /// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and the
 /// CA of somebody else.
