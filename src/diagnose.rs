@@ -28,6 +28,10 @@ pub enum Blame {
     Circumstances,
 }
 
+/// What the system or a parser says by itself.
+impl Diagnose for std::io::Error {}
+impl Diagnose for serde_json::Error {}
+
 /// An error with its causes in one line, for places that have only one: a field, a log, a report.
 /// `cannot read a.toml: permission denied`.
 pub fn in_one_line(error: &dyn Error) -> String {

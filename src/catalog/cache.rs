@@ -9,6 +9,7 @@ use reqwest::{Method, Request, Url};
 use super::http::{Http, HttpError, Vouched};
 use super::releaseinfo::{ReleaseInfoError, read_release_info};
 use super::retry;
+use crate::diagnose::{Blame, Diagnose};
 use crate::windows::table::TableError;
 use crate::windows::update::Updates;
 
@@ -55,6 +56,16 @@ pub enum CacheError {
         /// The first row that is wrong.
         source: TableError,
     },
+}
+
+impl Diagnose for CacheError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Address(_) => Blame::Request,
+            Self::Http(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 /// The table in force: the embedded one and what an earlier refresh added to it.

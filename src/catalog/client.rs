@@ -7,6 +7,7 @@ use super::dialog::{DialogError, UpdateFile, read_dialog};
 use super::http::{Http, HttpError, Vouched};
 use super::page::{Hit, Page, PageError, Postback, read_page};
 use super::retry;
+use crate::diagnose::{Blame, Diagnose};
 use crate::net::{ClientError, host_of};
 
 /// The catalog that everybody uses.
@@ -52,6 +53,16 @@ pub enum CatalogError {
         /// What is wrong with it.
         source: DialogError,
     },
+}
+
+impl Diagnose for CatalogError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Address(_) => Blame::Request,
+            Self::Http(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 impl CatalogError {

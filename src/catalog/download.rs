@@ -18,6 +18,7 @@ use super::msu::{self, PackageError, article_in_name};
 use super::part::{Part, remove};
 use super::product::Arch;
 use super::transfer::{Line, Transfer, TransferError};
+use crate::diagnose::Diagnose;
 use crate::net::{host_of, shown};
 use crate::progress::Progress;
 use crate::windows::update::Kb;
@@ -127,6 +128,8 @@ pub enum DownloadError {
     #[error("a worker thread ended early")]
     Worker,
 }
+
+impl Diagnose for DownloadError {}
 
 /// Files that are downloaded at the same time; the set of an update rarely has more.
 const PARALLEL: usize = 4;

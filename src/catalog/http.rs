@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::header::LOCATION;
 use reqwest::{Client, Request, Response, StatusCode, Url};
 
+use crate::diagnose::{Blame, Diagnose};
 use crate::net::{
     ClientError, Clients, InsecureHosts, NotAHost, Redirects, RetryPolicy, Trust, host_of,
     retry_after, shown,
@@ -74,6 +75,15 @@ pub enum HttpError {
         /// The most that is read.
         limit: usize,
     },
+}
+
+impl Diagnose for HttpError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::InsecureHost(_) => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 impl HttpError {

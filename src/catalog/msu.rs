@@ -7,6 +7,7 @@ use std::path::Path;
 
 use super::cabinet;
 use super::product::Arch;
+use crate::diagnose::Diagnose;
 use crate::windows::update::Kb;
 
 /// The container that an update comes in.
@@ -52,6 +53,8 @@ pub enum PackageError {
         expected: String,
     },
 }
+
+impl Diagnose for PackageError {}
 
 /// Checks that the file at `path`, which is or will be called `name`, holds what the name says:
 /// an update package for `kb` and `arch`.

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use super::dialog::UpdateFile;
 use super::msu::{Container, article_in_name};
+use crate::diagnose::{Blame, Diagnose};
 use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
 
@@ -60,6 +61,15 @@ pub enum ScriptError {
     /// A text that would not stay in its quotes or on its line.
     #[error("{0:?} has control characters in it")]
     Text(String),
+}
+
+impl Diagnose for ScriptError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Text(_) => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 /// From this build on packages are WIMs, which only DISM takes.

@@ -6,6 +6,7 @@
 
 use super::page::{Hit, is_guid};
 use super::product::{Arch, Product, Title};
+use crate::diagnose::{Blame, Diagnose};
 use crate::windows::update::Kb;
 
 /// What is looked for.
@@ -40,6 +41,12 @@ pub enum SelectError {
         /// What fits.
         candidates: Vec<Candidate>,
     },
+}
+
+impl Diagnose for SelectError {
+    fn blame(&self) -> Blame {
+        Blame::Answer
+    }
 }
 
 /// An update that fits, and the flag that picks it.

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use crate::diagnose::{Blame, Diagnose};
+
 /// Why a command could not be carried out.
 #[derive(Debug)]
 pub(super) struct Failure {
@@ -53,6 +55,12 @@ impl Failure {
         self
     }
 
+    /// Names the file whose text is at fault, for errors that know only where in it.
+    pub(super) fn at(mut self, file: &str) -> Self {
+        self.error = anyhow::anyhow!("{file}: {:#}", self.error);
+        self
+    }
+
     /// Prints the failure on stderr.
     pub(super) fn report(self, colour: bool) -> ExitCode {
         let mut text = format!("{} {}", label("error:", "31", colour), self.error);
@@ -68,12 +76,33 @@ impl Failure {
     }
 }
 
-impl<E: Into<anyhow::Error>> From<E> for Failure {
+impl<E: Diagnose + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Self {
-            exit: Exit::Failed,
+            exit: error.blame().into(),
+            hint: error.hint(),
             error: error.into(),
+        }
+    }
+}
+
+/// What the edge itself found, in its own words.
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self {
+            exit: Exit::Failed,
+            error,
             hint: None,
+        }
+    }
+}
+
+impl From<Blame> for Exit {
+    fn from(blame: Blame) -> Self {
+        match blame {
+            Blame::Answer => Self::No,
+            Blame::Request => Self::Usage,
+            Blame::Circumstances => Self::Failed,
         }
     }
 }

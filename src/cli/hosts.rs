@@ -8,7 +8,7 @@ use clap::Args;
 use super::failure::Failure;
 use super::input;
 use super::session::Session;
-use crate::cluster::nodes::{Node, NodeList, NodesError, read_nodes};
+use crate::cluster::nodes::{Node, NodeList, read_nodes};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
@@ -124,23 +124,5 @@ impl HostArgs {
 }
 
 fn read(path: &Path) -> Result<NodeList, Failure> {
-    read_nodes(input::open(path)?).map_err(|error| nodes_failure(error, path))
-}
-
-/// A file that cannot be read is the machine's fault, one that says something else the user's.
-fn nodes_failure(error: NodesError, path: &Path) -> Failure {
-    let name = input::name(path);
-    let hint = match error {
-        NodesError::Unreadable(cause) => {
-            return Failure::from(cause).context(format!("cannot read {name}"));
-        }
-        NodesError::NoText => {
-            "kubectl may have failed: see what `kubectl get nodes -o json` says by itself"
-        }
-        NodesError::Empty => {
-            "kubectl may ask another cluster: `kubectl config current-context` says which"
-        }
-        _ => "--nodes takes the output of: kubectl get nodes -o json",
-    };
-    Failure::usage(anyhow!("{name}: {error}")).hint(hint)
+    read_nodes(input::open(path)?).map_err(|error| Failure::from(error).at(&input::name(path)))
 }

@@ -35,7 +35,7 @@ impl Images {
             return Ok(Answer::Yes);
         }
         if let Some(name) = &self.show {
-            let recipe = super::recipe_args::found(name)?;
+            let recipe = Recipe::find(name)?;
             write_result(None, |out| match self.format {
                 Format::Text => out.write_all(recipe.text().as_bytes()),
                 Format::Json => write_json(
@@ -46,7 +46,7 @@ impl Images {
             return Ok(Answer::Yes);
         }
         let recipes = shipped()
-            .map(|recipe| super::recipe_args::found(recipe.name))
+            .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
         write_result(None, |out| match self.format {
             Format::Text => recipes

@@ -15,7 +15,7 @@ use crate::engine::order::{Order, OrderError, PlannedImage};
 use crate::oci::base::{BaseRegistry, Match};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
-use crate::recipe::{Recipe, RecipeError, Settings};
+use crate::recipe::{Recipe, Settings};
 
 /// A recipe and the hosts that its images are for.
 #[derive(Debug, Args)]
@@ -66,7 +66,7 @@ impl RecipeArgs {
             ));
         }
         Ok(Wanted {
-            recipe: found(&self.image)?,
+            recipe: Recipe::find(&self.image)?,
             values: self.values.iter().cloned().collect(),
             hosts: self.hosts.distinct_builds(session)?,
             context: &self.context,
@@ -114,11 +114,6 @@ impl Wanted<'_> {
     }
 }
 
-/// Reads the recipe that was named.
-pub(super) fn found(image: &str) -> Result<Recipe, Failure> {
-    Recipe::find(image).map_err(recipe_failure)
-}
-
 /// Reads `KEY=VALUE`.
 pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -127,21 +122,9 @@ pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn recipe_failure(error: RecipeError) -> Failure {
-    let hint = error.hint();
-    let failure = match error {
-        RecipeError::Unreadable { .. } => Failure::from(error),
-        _ => Failure::usage(error),
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
 fn order_failure(error: OrderError, base: &str, session: &Session) -> Failure {
     match error {
-        OrderError::Recipe(error) => recipe_failure(error),
+        OrderError::Recipe(error) => error.into(),
         OrderError::Name(error) => name_failure(error),
         OrderError::Resolve(error) => resolve_failure(error, base, session),
     }

@@ -13,9 +13,8 @@ use super::progress;
 use super::recipe_args::RecipeArgs;
 use super::registry_args;
 use super::session::Session;
-use crate::dockerfile::{DOCKERFILE, OutputError, RenderError, Rendered, render};
+use crate::dockerfile::{DOCKERFILE, Rendered, render};
 use crate::engine::order::PlannedImage;
-use crate::layer::LayerError;
 
 /// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
 ///
@@ -66,7 +65,7 @@ impl Render {
             .into_iter()
             .map(|image| {
                 Ok(Written {
-                    rendered: render(&image.plan).map_err(render_failure)?,
+                    rendered: render(&image.plan)?,
                     folder: self.folder(&image, several),
                     image,
                 })
@@ -77,7 +76,7 @@ impl Render {
         } in &written
         {
             if let Some(folder) = folder {
-                rendered.write(folder, self.force).map_err(output_failure)?;
+                rendered.write(folder, self.force)?;
             }
         }
         self.print(&written)?;
@@ -131,25 +130,4 @@ fn as_json(written: &Written) -> Value {
         "context": context,
         "output": folder.as_deref().map(Path::display).map(|path| path.to_string()),
     })
-}
-
-pub(super) fn render_failure(error: RenderError) -> Failure {
-    match error {
-        RenderError::Unwritable(_)
-        | RenderError::Registry(_)
-        | RenderError::Files(LayerError::Path(_)) => Failure::usage(error),
-        _ => Failure::from(error),
-    }
-}
-
-fn output_failure(error: OutputError) -> Failure {
-    let hint = error.hint();
-    let failure = match error {
-        OutputError::NotEmpty(_) | OutputError::Foreign { .. } => Failure::usage(error),
-        _ => Failure::from(error),
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
 }

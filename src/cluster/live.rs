@@ -15,6 +15,8 @@ use serde_json::Value;
 use super::null_is_default;
 use super::workloads::WorkloadList;
 
+use crate::diagnose::Diagnose;
+
 mod watch;
 
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
@@ -131,26 +133,28 @@ pub enum LiveError {
     },
 }
 
-impl LiveError {
-    /// What to type or do next, where there is something.
-    pub fn hint(&self) -> Option<&'static str> {
-        match self {
+impl Diagnose for LiveError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
             Self::Config(_) => {
-                Some("set KUBECONFIG, or name one of `kubectl config get-contexts` with --context")
+                "set KUBECONFIG, or name one of `kubectl config get-contexts` with --context"
             }
             Self::Unauthorized { .. } => {
-                Some("log in again: kubectl get nodes has to work with the same context")
+                "log in again: kubectl get nodes has to work with the same context"
             }
             Self::Broken { .. } | Self::Silent { .. } => {
-                Some("kubectl get nodes has to work with the same context")
+                "kubectl get nodes has to work with the same context"
             }
             Self::Forbidden { .. } => {
-                Some("kubectl apply -f templates/ci/kubernetes/rbac.yaml grants what is needed")
+                "kubectl apply -f templates/ci/kubernetes/rbac.yaml grants what is needed"
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(hint.to_owned())
     }
+}
 
+impl LiveError {
     fn is_gone(&self) -> bool {
         matches!(self, Self::Refused { code: 410, .. })
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::null_is_default;
 use super::text::without_place;
+use crate::diagnose::{Blame, Diagnose};
 use crate::windows::compat::{Edition, HostBuild, Runtime};
 use crate::windows::version::WindowsVersion;
 
@@ -107,6 +108,31 @@ pub enum NodesError {
     /// It lists nothing.
     #[error("the node list is empty")]
     Empty,
+}
+
+impl Diagnose for NodesError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unreadable(_) => return None,
+            Self::NoText => {
+                "kubectl may have failed: see what `kubectl get nodes -o json` says by itself"
+            }
+            Self::Empty => {
+                "kubectl may ask another cluster: `kubectl config current-context` says which"
+            }
+            Self::Malformed { .. } | Self::OtherKind(_) => {
+                "--nodes takes the output of: kubectl get nodes -o json"
+            }
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Unreadable(_) => Blame::Circumstances,
+            _ => Blame::Request,
+        }
+    }
 }
 
 /// A document that is written as an object; derived code alone would take a list too.

@@ -12,6 +12,8 @@ use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::scheduling::Toleration;
 use super::text::without_place;
 
+use crate::diagnose::{Blame, Diagnose};
+
 /// Something that makes pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workload {
@@ -92,6 +94,20 @@ pub enum WorkloadsError {
         /// What is wrong.
         problem: String,
     },
+}
+
+impl Diagnose for WorkloadsError {
+    fn hint(&self) -> Option<String> {
+        Some(
+            "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml \
+             print it"
+                .to_owned(),
+        )
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
 }
 
 /// Lists in lists are not deeper than this.

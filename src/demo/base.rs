@@ -3,6 +3,7 @@
 use bytes::Bytes;
 
 use super::registry::Stored;
+use crate::diagnose::Diagnose;
 use crate::layer::{LayerError, WriteOptions};
 use crate::oci::document::{
     Descriptor, Document, DocumentError, Flavour, History, Image, Index, Layer, Platform, Sealed,
@@ -23,6 +24,8 @@ pub enum StandInError {
     #[error("the stand-in's documents could not be written")]
     Document(#[from] DocumentError),
 }
+
+impl Diagnose for StandInError {}
 
 /// Puts a base image of each version into a repository, tagged as Microsoft tags them: an index of
 /// one image under the full version.

@@ -16,6 +16,7 @@ pub use context::{ContextContent, ContextEntry, ContextSummary};
 pub use output::{DOCKERFILE, OutputError};
 pub use words::Unwritable;
 
+use crate::diagnose::{Blame, Diagnose};
 use crate::layer::LayerError;
 use crate::recipe::Plan;
 
@@ -69,6 +70,16 @@ pub enum RenderError {
     /// A template does not work.
     #[error("a template cannot be filled in")]
     Broken(#[source] Box<handlebars::RenderError>),
+}
+
+impl Diagnose for RenderError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Unwritable(_) | Self::Registry(_) => Blame::Request,
+            Self::Files(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 /// The Dockerfile that makes a plan's image. No file is read and none is written.

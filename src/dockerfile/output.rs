@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Rendered;
 use super::context::{ContextContent, DRIVE};
+use crate::diagnose::{Blame, Diagnose};
 use crate::layer::{LinkTo, Source};
 
 /// The name that every builder looks for.
@@ -43,15 +44,21 @@ pub enum OutputError {
     },
 }
 
-impl OutputError {
-    /// What to type next, where there is something.
-    pub fn hint(&self) -> Option<String> {
+impl Diagnose for OutputError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::NotEmpty(_) => {
                 Some("choose another folder, or replace it with --force".to_owned())
             }
             Self::Foreign { .. } => Some("choose another folder".to_owned()),
             _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::NotEmpty(_) | Self::Foreign { .. } => Blame::Request,
+            Self::Copy { .. } | Self::Write { .. } => Blame::Circumstances,
         }
     }
 }

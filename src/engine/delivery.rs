@@ -12,6 +12,7 @@ use super::docker::DaemonError;
 use super::error::DirectError;
 use super::order::PlannedImage;
 use super::output;
+use crate::diagnose::{Blame, Diagnose};
 use crate::oci::copy::Copier;
 use crate::oci::document::{Descriptor, Digest, Document, DocumentError, Flavour, Index, Sealed};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
@@ -97,6 +98,20 @@ pub enum DeliveryError {
     /// A place failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Diagnose for DeliveryError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Reference(_) | Self::SameTag { .. } | Self::OutputInside { .. } => Blame::Request,
+            Self::Image { source, .. } => source.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 impl DeliveryError {

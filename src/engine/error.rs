@@ -1,5 +1,6 @@
 //! Why the direct engine could not make an image, and what to do about it.
 
+use crate::diagnose::{Blame, Diagnose};
 use crate::layer::LayerError;
 use crate::oci::copy::CopyError;
 use crate::oci::document::DocumentError;
@@ -67,6 +68,22 @@ pub enum DirectError {
     /// A place failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Diagnose for DirectError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::NeedsWindows { .. } | Self::NeedsAppcmd { .. } | Self::WebConfig { .. } => {
+                Blame::Request
+            }
+            Self::Layer(error) => error.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 impl DirectError {

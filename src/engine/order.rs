@@ -2,6 +2,7 @@
 
 use futures_util::future::try_join_all;
 
+use crate::diagnose::{Blame, Diagnose};
 use crate::oci::base::{
     BaseImage, BaseRegistry, BaseRepository, Match, NameError, ResolveError, SetAside,
 };
@@ -46,6 +47,24 @@ pub enum OrderError {
     /// No base fits, or none could be looked for.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+}
+
+impl Diagnose for OrderError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Recipe(error) => error.hint(),
+            Self::Name(error) => error.hint(),
+            Self::Resolve(error) => error.hint(),
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Recipe(error) => error.blame(),
+            Self::Name(error) => error.blame(),
+            Self::Resolve(error) => error.blame(),
+        }
+    }
 }
 
 impl Order<'_> {

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::PARALLEL;
 use super::stream::{self, Depth, Input, Outcome};
+use crate::diagnose::Diagnose;
 use crate::layer::{EntryKind, LayerReader, Limits, ReadError};
 use crate::oci::document::{Descriptor, Digest, Image, media_type};
 use crate::oci::store::{Source, StoreError};
@@ -101,6 +102,8 @@ pub struct LayerError {
     /// What is wrong.
     pub source: LayerProblem,
 }
+
+impl Diagnose for LayerError {}
 
 /// What is wrong with a layer.
 #[derive(Debug, thiserror::Error)]

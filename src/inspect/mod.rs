@@ -20,6 +20,7 @@ use futures_util::{StreamExt, stream as futures};
 use serde::{Serialize, Serializer};
 
 use crate::diagnose::in_one_line;
+use crate::diagnose::{Blame, Diagnose};
 use crate::oci::copy::PlatformFilter;
 use crate::oci::document::{Digest, Image};
 use crate::oci::store::{Source, StoreError};
@@ -98,12 +99,19 @@ pub enum InspectError {
     },
 }
 
-impl InspectError {
-    /// What to type or do next, where there is something.
-    pub fn hint(&self) -> Option<String> {
+impl Diagnose for InspectError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Store(error) => error.hint(),
             _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Store(error) => error.blame(),
+            Self::NoPlatform { .. } => Blame::Answer,
+            Self::NotAnImage { .. } | Self::TooDeep { .. } => Blame::Circumstances,
         }
     }
 }

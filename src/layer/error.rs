@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::path::PathError;
+use crate::diagnose::{Blame, Diagnose};
 use crate::recipe::dockerignore::IgnoreError;
 
 /// Why a layer could not be described or written.
@@ -76,4 +77,18 @@ pub enum LayerError {
     /// The caller asked to stop.
     #[error("writing the layer was cancelled")]
     Cancelled,
+}
+
+impl Diagnose for LayerError {
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Path(_)
+            | Self::Conflict { .. }
+            | Self::NotADirectory { .. }
+            | Self::NotAFile { .. }
+            | Self::NotUnicode { .. }
+            | Self::Link { .. } => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
 }

@@ -18,6 +18,8 @@ pub use run::{Action, BlobReport, Copier, CopyReport};
 use super::document::{Digest, DocumentError, Flavour};
 use super::store::StoreError;
 
+use crate::diagnose::Diagnose;
+
 /// What is done with foreign layers, which older Windows base images have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Foreign {
@@ -75,6 +77,12 @@ pub enum CopyError {
         /// The layer.
         digest: Digest,
     },
+}
+
+impl Diagnose for CopyError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
 }
 
 impl CopyError {

@@ -22,6 +22,7 @@ use super::reference::{Reference, ReferenceError};
 use super::remote::Registry;
 use super::store::{Sink, Source};
 use crate::diagnose::in_one_line;
+use crate::diagnose::{Blame, Diagnose};
 use crate::progress::Progress;
 
 /// How many images are dealt with at once; their blobs have a bound of their own.
@@ -59,6 +60,12 @@ pub enum MirrorError {
         /// The name in the mirror.
         target: String,
     },
+}
+
+impl Diagnose for MirrorError {
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
 }
 
 impl FromStr for MirrorTarget {

@@ -10,6 +10,8 @@ use std::str::FromStr;
 pub use oci_spec::distribution::Reference;
 use oci_spec::image::{Digest, DigestAlgorithm};
 
+use crate::diagnose::{Blame, Diagnose};
+
 /// A text that is no image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -18,6 +20,12 @@ use oci_spec::image::{Digest, DigestAlgorithm};
 pub struct ReferenceError {
     text: String,
     reason: &'static str,
+}
+
+impl Diagnose for ReferenceError {
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
 }
 
 /// Reads a reference with Docker's defaults: no host means `docker.io`, neither tag nor digest

@@ -15,6 +15,7 @@ use super::document::{
 use super::layout::{Layout, LayoutError};
 use super::remote::{BlobReader, BlobSource, Registry, RegistryError, Repository};
 use super::stream::{Blob, StreamError, Verifying};
+use crate::diagnose::{Blame, Diagnose};
 use crate::progress::Task;
 
 pub use location::{Location, LocationError};
@@ -57,6 +58,21 @@ pub enum StoreError {
         /// Its size.
         size: u64,
     },
+}
+
+impl Diagnose for StoreError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Registry(error) => error.blame(),
+            Self::Layout(LayoutError::SeveralImages { .. })
+            | Self::Archive(ArchiveError::SeveralImages { .. }) => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 impl StoreError {

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnose::line_and_column;
 use crate::diagnose::nearest;
+use crate::diagnose::{Blame, Diagnose};
 
 use file::RecipeFile;
 pub use file::{VariableType, schema};
@@ -158,9 +159,8 @@ fn described(description: Option<&str>) -> String {
     description.map_or_else(String::new, |text| format!(" ({text})"))
 }
 
-impl RecipeError {
-    /// The next thing to type.
-    pub fn hint(&self) -> Option<String> {
+impl Diagnose for RecipeError {
+    fn hint(&self) -> Option<String> {
         match self {
             Self::Unknown {
                 nearest: Some(nearest),
@@ -190,6 +190,13 @@ impl RecipeError {
                     .to_owned(),
             ),
             _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Unreadable { .. } => Blame::Circumstances,
+            _ => Blame::Request,
         }
     }
 }

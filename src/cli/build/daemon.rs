@@ -7,7 +7,6 @@ use super::{Job, Reason, delivery_failure};
 use crate::cli::check_compat::IsolationArg;
 use crate::cli::docker_args::{DockerArgs, endpoint_failure};
 use crate::cli::failure::Failure;
-use crate::cli::render::render_failure;
 use crate::dockerfile::render;
 use crate::engine::delivered::Delivered;
 use crate::engine::delivery::Destination;
@@ -53,7 +52,7 @@ impl DaemonArgs {
         let prepared = images
             .iter()
             .map(|planned| {
-                let rendered = render(&planned.plan).map_err(render_failure)?;
+                let rendered = render(&planned.plan)?;
                 Ok(Prepared { planned, rendered })
             })
             .collect::<Result<Vec<_>, Failure>>()?;

@@ -3,7 +3,7 @@
 use clap::Args;
 
 use crate::cli::failure::Failure;
-use crate::cluster::live::{Cluster, LiveError, NodeSnapshot, Scope};
+use crate::cluster::live::{Cluster, NodeSnapshot, Scope};
 use crate::cluster::workloads::Workload;
 
 /// Which cluster, and which of its workloads.
@@ -34,13 +34,11 @@ impl KubeArgs {
     }
 
     pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
-        Cluster::connect(self.context.as_deref())
-            .await
-            .map_err(live_failure)
+        Ok(Cluster::connect(self.context.as_deref()).await?)
     }
 
     pub(super) async fn nodes(cluster: &Cluster) -> Result<NodeSnapshot, Failure> {
-        cluster.nodes().await.map_err(live_failure)
+        Ok(cluster.nodes().await?)
     }
 
     pub(super) async fn workloads(&self, cluster: &Cluster) -> Result<Vec<Workload>, Failure> {
@@ -48,16 +46,7 @@ impl KubeArgs {
             namespace: self.namespace.clone(),
             selector: self.selector.clone(),
         };
-        let list = cluster.workloads(&scope).await.map_err(live_failure)?;
+        let list = cluster.workloads(&scope).await?;
         Ok(list.into_workloads())
-    }
-}
-
-pub(super) fn live_failure(error: LiveError) -> Failure {
-    let hint = error.hint();
-    let failure = Failure::from(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
     }
 }

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::json;
 
 use super::Format;
-use super::kube::{KubeArgs, live_failure};
+use super::kube::KubeArgs;
 use crate::cli::failure::Failure;
 use crate::cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
 use crate::cluster::nodes::NodeList;
@@ -34,7 +34,7 @@ pub(super) fn follow(
         let mut watch = NodeWatch::new(kube.connect().await?, nodes);
         loop {
             let change = tokio::select! {
-                change = watch.next() => change.map_err(live_failure)?,
+                change = watch.next() => change?,
                 Ok(()) = tokio::signal::ctrl_c() => return Ok(()),
             };
             match print(&change, request, format) {

@@ -18,7 +18,7 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Workload>, Failure> {
     for file in files {
         let name = input::name(file);
         list.read(&read_text(file)?, &name)
-            .map_err(|error| Failure::usage(anyhow!("{name}: {error}")).hint(HINT))?;
+            .map_err(|error| Failure::from(error).at(&name))?;
     }
     if list.workloads.is_empty() && !files.is_empty() {
         let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();

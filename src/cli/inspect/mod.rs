@@ -16,13 +16,11 @@ use super::progress::display;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use crate::inspect::{
-    EntryKind, ImageFacts, InspectError, Inspection, Reach, Reading, RegistryForm, RegistryReport,
-    SMALL_LAYER, Skipped, Wanted, inspect,
+    EntryKind, ImageFacts, Inspection, Reach, Reading, RegistryForm, RegistryReport, SMALL_LAYER,
+    Skipped, Wanted, inspect,
 };
-use crate::oci::archive::ArchiveError;
 use crate::oci::copy::PlatformFilter;
-use crate::oci::layout::LayoutError;
-use crate::oci::store::{Location, Source, StoreError};
+use crate::oci::store::{Location, Source};
 use crate::windows::regfile::to_utf16;
 
 /// Show what an image is: its Windows, how it starts and stops, its layers and registry changes
@@ -123,12 +121,8 @@ impl Inspect {
         let progress = display(session);
         let registry = self.connection.connect(Arc::clone(&progress))?;
         let (inspection, place) = registry_args::run(async {
-            let source = Source::open(&self.image, &registry)
-                .await
-                .map_err(store_failure)?;
-            let inspection = inspect(&source, self.image.wanted(), &wanted, &progress)
-                .await
-                .map_err(inspect_failure)?;
+            let source = Source::open(&self.image, &registry).await?;
+            let inspection = inspect(&source, self.image.wanted(), &wanted, &progress).await?;
             Ok((inspection, source.to_string()))
         })?;
         self.tell(&inspection, &place, session);
@@ -252,7 +246,7 @@ fn conclude(inspection: Inspection, session: &Session) -> Result<Answer, Failure
     for other in inspection.others {
         if let EntryKind::Unreadable { problem } = other.kind {
             let what = format!("cannot read {}, which the index names", other.digest);
-            failures.push(store_failure(problem).context(what));
+            failures.push(Failure::from(problem).context(what));
         }
     }
     match failures.pop() {
@@ -263,30 +257,5 @@ fn conclude(inspection: Inspection, session: &Session) -> Result<Answer, Failure
             }
             Err(last)
         }
-    }
-}
-
-fn store_failure(error: StoreError) -> Failure {
-    let hint = error.hint();
-    let failure = Failure::from(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
-fn inspect_failure(error: InspectError) -> Failure {
-    let hint = error.hint();
-    let failure = match error {
-        InspectError::NoPlatform { .. } => Failure::no(error),
-        InspectError::Store(
-            StoreError::Layout(LayoutError::SeveralImages { .. })
-            | StoreError::Archive(ArchiveError::SeveralImages { .. }),
-        ) => Failure::usage(error),
-        _ => Failure::from(error),
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
     }
 }

@@ -6,7 +6,7 @@ use super::super::failure::Failure;
 use crate::oci::base::{Fit, Match};
 use crate::oci::document::{Descriptor, Document, ImageConfig, Index};
 use crate::oci::remote::Registry;
-use crate::oci::store::{Location, Source, StoreError};
+use crate::oci::store::{Location, Source};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
@@ -16,12 +16,12 @@ pub(super) async fn config_of(
     registry: &Registry,
     host: Option<HostBuild>,
 ) -> Result<ImageConfig, Failure> {
-    let source = Source::open(location, registry).await.map_err(failure)?;
-    let manifest = match source.resolve(location.wanted()).await.map_err(failure)? {
+    let source = Source::open(location, registry).await?;
+    let manifest = match source.resolve(location.wanted()).await? {
         Document::Manifest(manifest) => *manifest,
         Document::Index(index) => {
             let entry = windows_entry(&index, host).ok_or_else(|| not_windows(location))?;
-            match source.document(entry).await.map_err(failure)? {
+            match source.document(entry).await? {
                 Document::Manifest(manifest) => *manifest,
                 Document::Index(_) => {
                     return Err(anyhow!("{location} holds an index within an index").into());
@@ -29,7 +29,7 @@ pub(super) async fn config_of(
             }
         }
     };
-    let image = source.image(manifest).await.map_err(failure)?;
+    let image = source.image(manifest).await?;
     let config = image.config();
     if config.os != "windows" {
         return Err(not_windows(location));
@@ -62,13 +62,4 @@ fn windows_entry(index: &Index, host: Option<HostBuild>) -> Option<&Descriptor> 
 fn not_windows(location: &Location) -> Failure {
     Failure::usage(anyhow!("{location} is no Windows image"))
         .hint("--base takes the image that the Dockerfile's FROM names")
-}
-
-fn failure(error: StoreError) -> Failure {
-    let hint = error.hint();
-    let failure = Failure::from(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
 }

@@ -12,6 +12,7 @@ use super::daemon::Daemon;
 use super::error::DockerError;
 use super::outgoing::Moved;
 use super::preflight::{Obstacle, Preflight};
+use crate::diagnose::Diagnose;
 use crate::dockerfile::Rendered;
 use crate::engine::delivered::{Delivered, DeliveredImage, DeliveredLayer, base_of, layers_of};
 use crate::engine::delivery::{DeliveryError, Destination, Naming, check_tags, deliver_index};
@@ -79,6 +80,12 @@ pub enum DaemonError {
     /// The image's documents do not fit together.
     #[error(transparent)]
     Document(#[from] DocumentError),
+}
+
+impl Diagnose for DaemonError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
 }
 
 impl DaemonError {

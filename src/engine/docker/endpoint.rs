@@ -11,6 +11,8 @@ use reqwest::Url;
 use super::contexts;
 use super::tls::{TlsFiles, Trust};
 
+use crate::diagnose::{Blame, Diagnose};
+
 /// Where a daemon listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Address {
@@ -95,6 +97,19 @@ pub enum EndpointError {
         /// What is wrong with it.
         problem: String,
     },
+}
+
+impl Diagnose for EndpointError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Address { .. } | Self::NoContext { .. } => Blame::Request,
+            Self::File { .. } => Blame::Circumstances,
+        }
+    }
 }
 
 impl EndpointError {

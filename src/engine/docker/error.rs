@@ -5,6 +5,8 @@ use std::io;
 
 use super::endpoint::EndpointError;
 
+use crate::diagnose::Diagnose;
+
 /// Why a daemon did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
@@ -69,6 +71,12 @@ pub enum DockerError {
         /// The oldest version that will do.
         oldest: ApiVersion,
     },
+}
+
+impl Diagnose for DockerError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
 }
 
 impl DockerError {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::api::Info;
 use super::daemon::Daemon;
 use super::trust::Remedy;
+use crate::diagnose::Diagnose;
 use crate::oci::remote::Connection;
 use crate::windows::compat::{Isolation, Outcome, Verdict, judge};
 use crate::windows::version::WindowsVersion;
@@ -57,6 +58,12 @@ pub enum Obstacle {
         /// Bytes that are needed.
         needed: u64,
     },
+}
+
+impl Diagnose for Obstacle {
+    fn hint(&self) -> Option<String> {
+        Some(self.hint())
+    }
 }
 
 impl Obstacle {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::diagnose::{Blame, Diagnose};
 use crate::oci::prefix::{PrefixError, RegistryPrefix};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 
@@ -34,6 +35,12 @@ pub enum NameError {
     /// Not a repository.
     #[error(transparent)]
     Repository(#[from] ReferenceError),
+}
+
+impl Diagnose for NameError {
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
 }
 
 impl FromStr for BaseRegistry {

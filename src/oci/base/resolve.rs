@@ -12,6 +12,7 @@ use super::fit::Match;
 use super::look::{Found, look};
 use super::pool::{Basis, Neighbour, Pool};
 use super::tag::BaseTag;
+use crate::diagnose::{Blame, Diagnose};
 use crate::oci::document::Image;
 use crate::oci::reference::Reference;
 use crate::oci::remote::{Registry, RegistryError, Repository};
@@ -107,6 +108,22 @@ pub enum ResolveError {
     Registry(#[from] RegistryError),
 }
 
+impl Diagnose for ResolveError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Registry(error) => error.hint(),
+            _ => None,
+        }
+    }
+    fn blame(&self) -> Blame {
+        match self {
+            Self::NothingFits(_) | Self::NoBaseTags { .. } => Blame::Answer,
+            Self::TooManyTags { .. } => Blame::Circumstances,
+            Self::Registry(error) => error.blame(),
+        }
+    }
+}
+
 /// What there is instead of an image that fits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NothingFits {
@@ -122,6 +139,12 @@ pub struct NothingFits {
     pub above: Option<Neighbour>,
     /// Tags that were looked at and are not what they should be.
     pub set_aside: Vec<SetAside>,
+}
+
+impl Diagnose for NothingFits {
+    fn blame(&self) -> Blame {
+        Blame::Answer
+    }
 }
 
 impl std::error::Error for NothingFits {}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 
+use crate::diagnose::{Blame, Diagnose};
 use crate::net::{ClientError, NotAHost};
 
 /// The cause of an error, of whatever library it comes from.
@@ -245,6 +246,19 @@ pub enum RegistryError {
         /// Why not.
         source: io::Error,
     },
+}
+
+impl Diagnose for RegistryError {
+    fn hint(&self) -> Option<String> {
+        self.hint()
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::InsecureHost(_) => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 impl RegistryError {

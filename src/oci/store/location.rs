@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use crate::diagnose::{Blame, Diagnose};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
 
 /// Where an image is or shall be: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
@@ -39,6 +40,12 @@ pub enum LocationError {
     /// Anything else has to be a reference.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
+}
+
+impl Diagnose for LocationError {
+    fn blame(&self) -> Blame {
+        Blame::Request
+    }
 }
 
 impl FromStr for Location {
