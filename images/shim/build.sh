@@ -6,7 +6,7 @@
 # images/shim/built-with) give the same bytes, wherever the source lies.
 set -eu
 
-root=$(cd "$(dirname "$0")/.." && pwd)
+root=$(cd "$(dirname "$0")/../.." && pwd)
 kept=$root/images/shim
 target=x86_64-pc-windows-gnu
 built=${CARGO_TARGET_DIR:-$root/target}/$target/shim/wincimg-shim.exe

@@ -9,6 +9,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{child_argument, component, in_child};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use wincimg::layer::{
@@ -102,17 +103,6 @@ fn rich_file(compression: Compression) -> (tempfile::TempDir, PathBuf) {
     (folder, file)
 }
 
-/// Whether a program is here; says so and skips where it is not, unless everything is required.
-fn has(program: &str) -> bool {
-    let found = Command::new(program).arg("--version").output().is_ok();
-    if !found {
-        let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1");
-        assert!(!required, "{program} is required");
-        eprintln!("skipped: there is no {program}");
-    }
-    found
-}
-
 fn output_of(command: &mut Command) -> String {
     let output = command.env("LC_ALL", "C.UTF-8").output().unwrap();
     assert!(
@@ -125,9 +115,6 @@ fn output_of(command: &mut Command) -> String {
 
 #[test]
 fn gnu_tar_lists_every_entry_with_its_time_and_kind() {
-    if !has("tar") || !has("gzip") {
-        return;
-    }
     let (_folder, file) = rich_file(Compression::Gzip);
     let mut tar = Command::new("tar");
     tar.args([
@@ -152,9 +139,6 @@ fn gnu_tar_lists_every_entry_with_its_time_and_kind() {
 
 #[test]
 fn gzip_takes_the_blob_for_a_whole_one() {
-    if !has("gzip") {
-        return;
-    }
     let (_folder, file) = rich_file(Compression::Gzip);
     output_of(
         Command::new("gzip")
@@ -175,12 +159,12 @@ for mode in ('r:gz', 'r|gz'):
             content = tar.extractfile(entry).read() if entry.isreg() else b''
             print(hashlib.sha256(content).hexdigest()[:8])
 ";
-    if !has("python3") {
+    let Some(python) = component("python3") else {
         return;
-    }
+    };
     let (_folder, file) = rich_file(Compression::Gzip);
     let listing = output_of(
-        Command::new("python3")
+        Command::new(python)
             .env("PYTHONIOENCODING", "utf-8")
             .args(["-c", SCRIPT])
             .arg(&file),
@@ -215,11 +199,11 @@ fn sha256(bytes: &[u8]) -> String {
 
 #[test]
 fn zstd_takes_the_blob_for_a_whole_one() {
-    if !has("zstd") {
+    let Some(zstd) = component("zstd") else {
         return;
-    }
+    };
     let (_folder, file) = rich_file(Compression::Zstd);
-    output_of(Command::new("zstd").arg("-tq").arg(&file));
+    output_of(Command::new(zstd).arg("-tq").arg(&file));
 }
 
 proptest! {
@@ -344,11 +328,7 @@ fn a_spooled_layer_is_the_layer() {
 /// printed; memory can only be measured in a process that does nothing else.
 #[cfg(target_os = "linux")]
 fn alone(test: &str, file: &Path) -> Measured {
-    let output = output_of(
-        Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", test, "--nocapture", "--test-threads=1"])
-            .env(ALONE, file),
-    );
+    let output = in_child(test, file.to_str().unwrap(), &[]);
     let line = output.lines().find(|line| line.contains(RESULT)).unwrap();
     let (_, values) = line.split_once(RESULT).unwrap();
     let values: Vec<u64> = values
@@ -367,14 +347,7 @@ struct Measured {
     peak_mib: u64,
 }
 
-const ALONE: &str = "WINCIMG_TEST_LAYER_ALONE";
 const RESULT: &str = "measured: ";
-
-/// The file to work on, where this process was started by [`alone`].
-#[cfg(target_os = "linux")]
-fn task() -> Option<PathBuf> {
-    std::env::var_os(ALONE).map(PathBuf::from)
-}
 
 #[cfg(target_os = "linux")]
 #[allow(clippy::print_stdout)]
@@ -393,7 +366,7 @@ fn report(written: &Written) {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_hundred_thousand_small_files_take_little_memory() {
-    if let Some(file) = task() {
+    if let Some(file) = child_argument().map(PathBuf::from) {
         let mut layer = Layer::new(TIMESTAMP);
         for at in 0..100_000 {
             let name = format!("node_modules/package-{}/lib/file-{at}.js", at / 100);
@@ -423,7 +396,7 @@ fn a_hundred_thousand_small_files_take_little_memory() {
 fn a_huge_sparse_file_takes_no_memory_of_its_size() {
     /// One byte more than a ustar header can say.
     const SIZE: u64 = 8 << 30;
-    if let Some(file) = task() {
+    if let Some(file) = child_argument().map(PathBuf::from) {
         let mut layer = Layer::new(TIMESTAMP);
         layer.file(path("disk.vhdx"), file);
         let mut blob = Vec::new();

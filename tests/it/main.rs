@@ -47,4 +47,3 @@ mod stand_in;
 mod store;
 mod support;
 mod windows_commands;
-mod wine;

@@ -1,13 +1,8 @@
 //! The quoting module against real readers of command lines: those of wine, which start a program
 //! that prints its arguments.
-//!
-//! Needs wine and the mingw compiler; without them the tests say so and pass, unless
-//! `WINCIMG_REQUIRE_ALL=1`.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::LazyLock;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -15,8 +10,8 @@ use proptest::test_runner::TestRunner;
 use wincimg::windows::quoting::argv::{self, Reader};
 use wincimg::windows::quoting::{Escape, Shell, cmd, command_text, powershell};
 
-const WINE: &str = "/usr/lib/wine/wine64";
-const COMPILER: &str = "x86_64-w64-mingw32-gcc";
+use crate::support::programs::skip;
+use crate::support::wine::{Wine, succeed, windows_path};
 
 /// What one started program saw.
 #[derive(Debug, Default, PartialEq)]
@@ -26,84 +21,47 @@ struct Seen {
 }
 
 /// The program that prints its arguments, and wine to run it.
-struct Wine {
+struct Quoted {
     /// Its path as Windows programs see it, once with a space in it and once without.
     spaced: String,
     plain: String,
-    executable: PathBuf,
-    prefix: PathBuf,
+    wine: Wine,
 }
 
-static PREPARED: LazyLock<Result<Wine, String>> = LazyLock::new(Wine::prepare);
-
-impl Wine {
-    fn prepare() -> Result<Self, String> {
-        if !Path::new(WINE).exists() {
-            return Err(format!("{WINE} is not here"));
+impl Quoted {
+    /// What all tests that run at this time share; `None` where a program is missing.
+    fn find() -> Option<Arc<Self>> {
+        static SHARED: Mutex<Weak<Quoted>> = Mutex::new(Weak::new());
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(quoted) = shared.upgrade() {
+            return Some(quoted);
         }
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("quoting");
-        let spaced = folder.join("a space");
-        std::fs::create_dir_all(&spaced).unwrap();
-        let executable = folder.join("argv.exe");
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/argv.c");
-        let compiled = Command::new(COMPILER)
-            .args(["-municode", "-O1", "-s", "-Wall", "-Werror", source])
-            .args(["-lshell32", "-o"])
-            .arg(&executable)
-            .status()
-            .map_err(|error| format!("{COMPILER}: {error}"))?;
-        assert!(compiled.success(), "{source} does not compile");
-        let copy = spaced.join("argv.exe");
-        std::fs::copy(&executable, &copy).unwrap();
-        let prefix = folder.join("prefix");
-        let wine = Self {
-            spaced: windows_path(&copy),
-            plain: windows_path(&executable),
-            executable,
-            prefix,
-        };
-        // The first run makes the prefix; the tests then may start side by side.
-        wine.run(&[]);
-        Ok(wine)
-    }
-
-    /// `None`, and a word on standard error, where the components are missing.
-    fn find() -> Option<&'static Self> {
-        match PREPARED.as_ref() {
-            Ok(wine) => Some(wine),
-            Err(missing) => {
-                let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|v| v == "1");
-                assert!(!required, "{missing}");
-                eprintln!("skipped: {missing}");
-                None
-            }
+        let wine = Wine::start().map_err(|missing| skip(&missing)).ok()?;
+        let source = "tests/programs/argv.c";
+        std::fs::create_dir(wine.drive().join("a space")).unwrap();
+        for program in ["argv.exe", "a space/argv.exe"] {
+            wine.compile(source, program, &["-municode", "-lshell32"])
+                .unwrap();
         }
+        let quoted = Arc::new(Self {
+            spaced: windows_path(&wine.drive().join("a space/argv.exe")),
+            plain: windows_path(&wine.drive().join("argv.exe")),
+            wine,
+        });
+        *shared = Arc::downgrade(&quoted);
+        Some(quoted)
     }
 
     /// Starts every command line, one after the other, in one wine process.
     fn run(&self, lines: &[String]) -> Vec<Seen> {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), lines.join("\0")).unwrap();
-        let output = Command::new(WINE)
-            .arg(&self.executable)
-            .arg("--run")
-            .arg(windows_path(file.path()))
-            .env("WINEPREFIX", &self.prefix)
-            .env("WINEDEBUG", "-all")
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-            .env_remove("DISPLAY")
-            .stderr(Stdio::null())
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{:?}", output.status);
-        let seen = read_output(&String::from_utf8_lossy(&output.stdout));
+        let mut program = self.wine.command("argv.exe");
+        program.arg("--run").arg(windows_path(file.path()));
+        let seen = read_output(&succeed(&mut program).unwrap());
         assert_eq!(seen.len(), lines.len());
         seen
     }
-}
-
-fn windows_path(path: &Path) -> String {
-    format!("Z:{}", path.to_str().unwrap().replace('/', "\\"))
 }
 
 fn read_output(text: &str) -> Vec<Seen> {
@@ -187,7 +145,7 @@ const PIECES_OF_DIRECT_LINES: &[&str] = &["\"", "\\", " ", "%PATH%", "%", "\n", 
 
 #[test]
 fn any_line_is_taken_apart_as_wine_does_it() {
-    let Some(wine) = Wine::find() else { return };
+    let Some(wine) = Quoted::find() else { return };
     let tails = sample(argument(&["\"", "\"", "\\", "\\", " ", "\t", "a"]), 120);
     let lines: Vec<String> = tails
         .iter()
@@ -202,19 +160,19 @@ fn any_line_is_taken_apart_as_wine_does_it() {
 
 #[test]
 fn a_joined_line_arrives_as_the_list_that_went_in() {
-    let Some(wine) = Wine::find() else { return };
+    let Some(wine) = Quoted::find() else { return };
     let any = prop_oneof![argument(PIECES), argument(PIECES_OF_DIRECT_LINES)];
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(any, 0..5), 60)
         .into_iter()
         .map(|list| std::iter::once(wine.spaced.clone()).chain(list).collect())
         .collect();
     let lines: Vec<String> = lists.iter().map(|list| argv::join(list)).collect();
-    assert_arrived(wine, &lists, &lines);
+    assert_arrived(&wine, &lists, &lines);
 }
 
 #[test]
 fn a_text_for_cmd_arrives_through_cmd() {
-    let Some(wine) = Wine::find() else { return };
+    let Some(wine) = Quoted::find() else { return };
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 80)
         .into_iter()
         .enumerate()
@@ -228,12 +186,12 @@ fn a_text_for_cmd_arrives_through_cmd() {
         .map(|list| command_text(Shell::Cmd, Escape::Backslash, list).unwrap())
         .map(|text| format!("{}{text}", cmd::PREFIX))
         .collect();
-    assert_arrived(wine, &lists, &lines);
+    assert_arrived(&wine, &lists, &lines);
 }
 
 #[test]
 fn what_powershell_would_start_arrives() {
-    let Some(wine) = Wine::find() else { return };
+    let Some(wine) = Quoted::find() else { return };
     let lists: Vec<Vec<String>> = sample(prop::collection::vec(argument(PIECES), 0..5), 40)
         .into_iter()
         .map(|list| std::iter::once(wine.spaced.clone()).chain(list).collect())
@@ -246,12 +204,12 @@ fn what_powershell_would_start_arrives() {
             powershell::native_command_line(&words)
         })
         .collect();
-    assert_arrived(wine, &lists, &lines);
+    assert_arrived(&wine, &lists, &lines);
 }
 
 #[test]
 fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
-    let Some(wine) = Wine::find() else { return };
+    let Some(wine) = Quoted::find() else { return };
     let text = format!(r#"{} %NO_SUCH% "%OS%" 100%"#, wine.plain);
     let seen = wine.run(&[format!("{}{text}", cmd::PREFIX)]);
     let line = cmd::parse(&text, |name| {
@@ -267,7 +225,7 @@ fn cmd_keeps_an_unknown_variable_and_replaces_a_known_one_in_quotes_too() {
 
 #[test]
 fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
-    let Some(wine) = Wine::find() else { return };
+    let Some(wine) = Quoted::find() else { return };
     let text = format!("\"{}\" \"b c\"", wine.spaced);
     let seen = wine.run(&[
         format!("{}{text}", cmd::PREFIX),
@@ -280,7 +238,7 @@ fn a_quoted_program_without_quotes_around_the_whole_does_not_start() {
     );
 }
 
-fn assert_arrived(wine: &Wine, lists: &[Vec<String>], lines: &[String]) {
+fn assert_arrived(wine: &Quoted, lists: &[Vec<String>], lines: &[String]) {
     let seen = wine.run(lines);
     for ((list, line), mut seen) in lists.iter().zip(lines).zip(seen) {
         // Once in many thousands of starts, a process of wine ends before it does anything.

@@ -1,15 +1,9 @@
 //! What rendered Dockerfiles run on Windows, run by wine: its `reg` and `cmd` stand in for those of
 //! Windows.
-//!
-//! Needs wine and the mingw compiler; without them the tests say so and pass, unless
-//! `WINCIMG_REQUIRE_ALL=1`.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Seek};
-use std::path::Path;
-use std::process::{Command, Stdio};
 
 use wincimg::dockerfile::{ContextContent, Rendered, render};
 use wincimg::layer::Source;
@@ -19,73 +13,32 @@ use wincimg::windows::regfile::import;
 use wincimg::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
 use wincimg::windows::version::WindowsVersion;
 
-const WINE: &str = "/usr/lib/wine/wine64";
-const SERVER: &str = "/usr/lib/wine/wineserver64";
-const COMPILER: &str = "x86_64-w64-mingw32-gcc";
+use crate::support::programs::skip;
+use crate::support::wine::{Wine, succeed, windows_path};
 
 /// Windows programs in a Windows of their own.
-struct Wine {
-    folder: tempfile::TempDir,
+struct Machine {
+    wine: Wine,
 }
 
-impl Wine {
-    /// `None`, and a word on standard error, where a component is missing.
+impl Machine {
+    /// `None` where a program is missing.
     fn start() -> Option<Self> {
-        let compiler = Command::new(COMPILER).arg("--version").output().is_ok();
-        if !Path::new(WINE).exists() || !compiler {
-            let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|v| v == "1");
-            assert!(!required, "{WINE} or {COMPILER} is not here");
-            eprintln!("skipped: {WINE} or {COMPILER} is not here");
-            return None;
-        }
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("prefix")).unwrap();
-        let wine = Self { folder };
-        // Or it would end and start again with every program.
-        assert!(wine.server("--persistent"));
-        wine.run(&["cmd.exe", "/C", "exit"]);
-        Some(wine)
+        let wine = Wine::start().map_err(|missing| skip(&missing)).ok()?;
+        Some(Self { wine })
     }
 
-    fn server(&self, option: &str) -> bool {
-        let status = Command::new(SERVER)
-            .arg(option)
-            .env("WINEPREFIX", self.folder.path().join("prefix"))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        status.is_ok_and(|status| status.success())
-    }
-
-    /// Starts a program with these arguments, quoted as the daemon quotes them; returns whether it
-    /// succeeded and what it printed.
-    fn run<S: AsRef<str>>(&self, words: &[S]) -> (bool, String) {
-        // A pipe would stay open as long as wine's services run.
-        let mut printed = tempfile::tempfile().unwrap();
-        let status = Command::new(WINE)
-            .args(words.iter().map(AsRef::as_ref))
-            .env("WINEPREFIX", self.folder.path().join("prefix"))
-            .env("WINEDEBUG", "-all")
-            .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
-            .env_remove("DISPLAY")
-            .stdin(Stdio::null())
-            .stdout(printed.try_clone().unwrap())
-            .stderr(Stdio::null())
-            .status()
-            .unwrap();
-        let mut text = Vec::new();
-        printed.rewind().unwrap();
-        printed.read_to_end(&mut text).unwrap();
-        (
-            status.success(),
-            String::from_utf8_lossy(&text).into_owned(),
-        )
+    /// Starts a program with these arguments, quoted as the daemon quotes them; returns what it
+    /// printed, or what failed.
+    fn run<S: AsRef<str>>(&self, words: &[S]) -> Result<String, String> {
+        let (program, arguments) = words.split_first().unwrap();
+        let arguments = arguments.iter().map(AsRef::as_ref);
+        succeed(self.wine.command(program.as_ref()).args(arguments))
     }
 
     /// Does what a build would do: copies the context's own files, then runs every command.
     fn build(&self, rendered: &Rendered) {
-        let temporary = self.folder.path().join("prefix/drive_c/windows/temp");
+        let temporary = self.wine.drive().join("windows/temp");
         fs::create_dir_all(&temporary).unwrap();
         for entry in &rendered.context {
             if let ContextContent::File(Source::Bytes(bytes)) = &entry.content {
@@ -93,8 +46,7 @@ impl Wine {
             }
         }
         for words in runs(rendered) {
-            let (succeeded, printed) = self.run(&words);
-            assert!(succeeded, "{words:?}: {printed}");
+            self.run(&words).unwrap();
         }
         assert_eq!(
             fs::read_dir(temporary).unwrap().count(),
@@ -105,20 +57,13 @@ impl Wine {
 
     /// The values below a key.
     fn values(&self, key: &str) -> Vec<RegistryEdit> {
-        let file = self.folder.path().join("exported.reg");
-        let name = format!("Z:{}", file.to_str().unwrap().replace('/', "\\"));
-        let (succeeded, printed) = self.run(&["reg.exe", "export", key, &name, "/y"]);
-        assert!(succeeded, "{printed}");
+        let file = self.wine.drive().join("exported.reg");
+        self.run(&["reg.exe", "export", key, &windows_path(&file), "/y"])
+            .unwrap();
         let mut edits = import(&fs::read(file).unwrap()).unwrap();
         edits.retain(|edit| matches!(edit, RegistryEdit::SetValue { .. }));
         edits.sort();
         edits
-    }
-}
-
-impl Drop for Wine {
-    fn drop(&mut self) {
-        self.server("--kill");
     }
 }
 
@@ -171,7 +116,7 @@ fn set(path: &str, name: &str, data: RegistryData) -> RegistryEdit {
 
 #[test]
 fn reg_sets_every_kind_of_value() {
-    let Some(wine) = Wine::start() else {
+    let Some(wine) = Machine::start() else {
         return;
     };
     let acme = r"HKLM\SOFTWARE\Acme Inc\It's";
@@ -220,7 +165,7 @@ fn reg_sets_every_kind_of_value() {
 
 #[test]
 fn reg_deletes_what_is_there_and_what_is_not() {
-    let Some(wine) = Wine::start() else {
+    let Some(wine) = Machine::start() else {
         return;
     };
     let acme = r"HKLM\SOFTWARE\Acme";
@@ -274,22 +219,14 @@ fn reg_deletes_what_is_there_and_what_is_not() {
 
 #[test]
 fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
-    let Some(wine) = Wine::start() else {
+    let Some(wine) = Machine::start() else {
         return;
     };
-    let program = wine.folder.path().join("argv.exe");
-    let compiled = Command::new(COMPILER)
-        .args(["-municode", "-O1", "-s"])
-        .arg(concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/tests/programs/argv.c"
-        ))
-        .args(["-lshell32", "-o"])
-        .arg(&program)
-        .status()
+    let source = "tests/programs/argv.c";
+    wine.wine
+        .compile(source, "argv.exe", &["-municode", "-lshell32"])
         .unwrap();
-    assert!(compiled.success());
-    let program = format!("Z:{}", program.to_str().unwrap().replace('/', "\\"));
+    let program = windows_path(&wine.wine.drive().join("argv.exe"));
     let mut plan = plan();
     plan.iis = Some(IisSettings {
         site: "My Site".parse().unwrap(),
@@ -314,8 +251,7 @@ fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
         })
         .collect();
     assert_eq!(calls, 3);
-    let (succeeded, text) = wine.run(&words);
-    assert!(succeeded, "{text}");
+    let text = wine.run(&words).unwrap();
     let seen: Vec<Vec<String>> = text
         .lines()
         .filter_map(|line| line.strip_prefix("runtime/"))

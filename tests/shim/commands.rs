@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use super::harness::{Ended, run, shim, start};
+use super::harness::{Ended, put, run, shim, start};
 use super::wine::{Wine, succeed};
 
 fn end_of(wine: &Wine, words: &[&str]) -> Ended {
@@ -123,7 +123,7 @@ pub(crate) fn a_program_that_is_not_there_is_127_with_words(wine: &Wine) {
 }
 
 pub(crate) fn a_file_that_is_no_program_is_126(wine: &Wine) {
-    wine.put("text.exe", b"not a program").unwrap();
+    put(wine, "text.exe", b"not a program");
     end_of(wine, &["--", "text.exe"])
         .assert_code(126)
         .assert_said("cannot start text.exe: ");

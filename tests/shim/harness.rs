@@ -1,12 +1,13 @@
 //! A shim that runs, and what it said.
 
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::wine::Wine;
+use super::wine::{Wine, succeed};
 
 /// How a case says that a process did not end in time.
 pub(crate) const HANGS: &str = "it does not end";
@@ -14,9 +15,29 @@ pub(crate) const HANGS: &str = "it does not end";
 /// How long anything in these tests may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-pub(crate) fn install_shim(wine: &Wine) {
-    let bytes = include_bytes!("../../images/shim/shim.exe");
-    wine.put("shim.exe", bytes).unwrap();
+/// A Windows with the shim and the program that it starts here: `probe.exe` and, as a windowed
+/// program, `gui-probe.exe`.
+pub(crate) fn set_up() -> Result<Wine, String> {
+    let wine = Wine::start()?;
+    // Windows exist, but are shown nowhere.
+    let driver = r"HKCU\Software\Wine\Drivers";
+    let words = ["add", driver, "/v", "Graphics", "/d", "null", "/f"];
+    succeed(wine.command("reg").args(words))?;
+    wine.restart()?;
+    let probe = "images/shim/probe/probe.c";
+    wine.compile(probe, "probe.exe", &["-mconsole"])?;
+    wine.compile(probe, "gui-probe.exe", &["-mwindows"])?;
+    put(
+        &wine,
+        "shim.exe",
+        include_bytes!("../../images/shim/shim.exe"),
+    );
+    Ok(wine)
+}
+
+/// Puts a file on drive C.
+pub(crate) fn put(wine: &Wine, name: &str, bytes: &[u8]) {
+    fs::write(wine.drive().join(name), bytes).unwrap();
 }
 
 /// The shim with options, ready to be run.

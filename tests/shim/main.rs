@@ -13,9 +13,13 @@
 mod commands;
 mod executable;
 mod harness;
+#[allow(dead_code, unreachable_pub)]
+#[path = "../it/support/programs.rs"]
+mod programs;
 mod services;
 mod stops;
-#[path = "../it/wine/mod.rs"]
+#[allow(dead_code, unreachable_pub)]
+#[path = "../it/support/wine.rs"]
 mod wine;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -23,6 +27,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
+use programs::everything_is_required;
 use wine::Wine;
 
 /// Cases that need wine, under their own names; none runs where it is missing.
@@ -57,10 +62,6 @@ fn again_if_an_exit_hangs(name: &str, case: impl Fn()) {
     case();
 }
 
-fn everything_is_required() -> bool {
-    std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|all| all == "1")
-}
-
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     // They mostly wait.
@@ -68,7 +69,7 @@ fn main() -> ExitCode {
     let wine = Arc::new(if arguments.list {
         Err("only listed".to_owned())
     } else {
-        Wine::set_up().inspect(harness::install_shim)
+        harness::set_up()
     });
     if let (Err(reason), false) = (wine.as_ref(), arguments.list) {
         eprintln!("skipped: the shim under wine: {reason}");

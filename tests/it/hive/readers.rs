@@ -8,6 +8,7 @@ use wincimg::windows::hive::{Hive, Key};
 use wincimg::windows::registry::{DataType, KeyMode, RegistryData, RegistryEdit, Typed};
 
 use super::{hive_of, path, set};
+use crate::support::programs::{component, skip};
 
 const TOP: &str = r"HKLM\SOFTWARE\Example";
 
@@ -62,15 +63,6 @@ fn on_disk(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
     (directory, file)
 }
 
-/// Says why a test is left out, or fails where nothing may be left out.
-fn missing(component: &str) {
-    assert!(
-        std::env::var_os("WINCIMG_REQUIRE_ALL").is_none_or(|value| value != "1"),
-        "{component} is required and not there"
-    );
-    eprintln!("skipped: {component} is not there");
-}
-
 fn run(program: &Path, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -80,16 +72,15 @@ fn run(program: &Path, arguments: &[&str]) -> String {
 
 #[test]
 fn hivex_reads_every_key_and_value() {
-    let hivexget = Path::new("hivexget");
-    if Command::new(hivexget).arg("--help").output().is_err() {
-        return missing("hivexget (libhivex-bin)");
-    }
+    let (Some(hivexget), Some(hivexml)) = (component("hivexget"), component("hivexml")) else {
+        return;
+    };
     let bytes = hive_of(&edits());
     let hive = Hive::read(&bytes).unwrap();
     let (_directory, file) = on_disk(&bytes);
     let file = file.to_str().unwrap();
 
-    let whole = run(Path::new("hivexml"), &[file]);
+    let whole = run(&hivexml, &[file]);
     assert_eq!(whole.matches("<node ").count(), hive.root.walk().count());
 
     let top = hive.root.at("Example").unwrap();
@@ -97,7 +88,7 @@ fn hivex_reads_every_key_and_value() {
     let mut keys = 0;
     each_key(r"\Example", top, &mut |path, key| {
         if !many(key) {
-            let read = run(hivexget, &[file, path]);
+            let read = run(&hivexget, &[file, path]);
             for (read, written) in read.lines().zip(listing(key).lines()) {
                 let beginning = |line: &str| line.chars().take(60).collect::<String>();
                 assert!(
@@ -183,7 +174,7 @@ fn python() -> Option<PathBuf> {
 #[test]
 fn regipy_reads_every_key_and_value() {
     let Some(python) = python() else {
-        return missing("a python with regipy");
+        return skip("no python has regipy; tests/run installs it");
     };
     let bytes = hive_of(&edits());
     let hive = Hive::read(&bytes).unwrap();

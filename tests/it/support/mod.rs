@@ -9,12 +9,14 @@
 pub mod docker_registry;
 pub mod dockerd;
 pub mod places;
+pub mod programs;
 pub mod proxy;
 pub mod serve;
 pub mod spec_registry;
 pub mod windows_base;
 pub mod windows_builds;
 pub mod windows_daemon;
+pub mod wine;
 pub mod world;
 
 use std::path::{Path, PathBuf};
@@ -30,24 +32,7 @@ use wincimg::oci::reference::parse_reference;
 use wincimg::oci::remote::{Options, Registry, Repository, RetryPolicy};
 use wincimg::progress::Silent;
 
-/// The path of a program that a test needs. Where it is missing, the test is skipped with a
-/// printed reason, or fails if `WINCIMG_REQUIRE_ALL=1`.
-pub fn component(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .chain([PathBuf::from("/usr/sbin"), PathBuf::from("/sbin")])
-        .map(|folder| folder.join(name))
-        .find(|file| file.is_file());
-    if found.is_none() {
-        let required = std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1");
-        assert!(
-            !required,
-            "{name} is required by WINCIMG_REQUIRE_ALL=1 and not installed"
-        );
-        eprintln!("skipped: {name} is not installed");
-    }
-    found
-}
+pub use programs::component;
 
 /// Options for a test: the host is listed as insecure, nothing is read from the user's home, and
 /// waits are short.
@@ -171,8 +156,9 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Runs one test of this program again in a process of its own, for what is true of a whole
-/// process: its environment, its memory. In that process [`child_argument`] is `argument`.
-pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) {
+/// process: its environment, its memory. In that process [`child_argument`] is `argument`; returns
+/// what was said there.
+pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
         .args([test, "--nocapture"])
         .env("WINCIMG_TEST_CHILD", argument)
@@ -185,6 +171,7 @@ pub fn in_child(test: &str, argument: &str, environment: &[(&str, &str)]) {
         output.status.success() && said.contains("1 passed"),
         "{said}"
     );
+    said
 }
 
 /// What [`in_child`] was given, in the process that it started.

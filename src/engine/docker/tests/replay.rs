@@ -304,7 +304,8 @@ fn is_cut(asked: &Asked) -> bool {
 async fn three_gigabytes_pass_through_little_memory() {
     const TEST: &str = "three_gigabytes_pass_through_little_memory";
     if support::child_argument().is_none() {
-        return support::in_child(TEST, "child", &[]);
+        support::in_child(TEST, "child", &[]);
+        return;
     }
     let windows = WindowsDaemon::start();
     windows.script(|script| {

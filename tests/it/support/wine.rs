@@ -1,48 +1,41 @@
-//! Wine, for the tests that run Windows programs, and the probe that they run in it.
-//!
-//! Needs `wine` (or `/usr/lib/wine/wine64`) and mingw-w64's C compiler; no display.
-
-#![allow(dead_code, reason = "each test file uses a part of it")]
+//! Wine, for the tests that run Windows programs. It needs no display.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
+use super::programs;
+
 /// A Windows of its own, in a directory that goes when it goes.
-pub(crate) struct Wine {
+pub struct Wine {
     home: tempfile::TempDir,
     loader: PathBuf,
+    server: PathBuf,
+    compiler: PathBuf,
 }
 
 impl Wine {
     /// Sets up a Windows, or says what is missing for it.
-    pub(crate) fn set_up() -> Result<Self, String> {
-        let loader = ["/usr/lib/wine/wine64", "/usr/bin/wine64", "/usr/bin/wine"]
-            .iter()
-            .map(PathBuf::from)
-            .find(|path| path.exists())
-            .ok_or("no wine here; on Debian: apt-get install wine wine64")?;
-        let home = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let wine = Self { home, loader };
+    pub fn start() -> Result<Self, String> {
+        let wine = Self {
+            loader: programs::find("wine64")?,
+            server: programs::find("wineserver64")?,
+            compiler: programs::find("x86_64-w64-mingw32-gcc")?,
+            home: tempfile::tempdir().map_err(|error| error.to_string())?,
+        };
         fs::create_dir(wine.prefix()).map_err(|error| error.to_string())?;
         wine.start_server()?;
-        // Windows exist, but are shown nowhere.
-        let driver = r"HKCU\Software\Wine\Drivers";
-        succeed(
-            wine.command("reg")
-                .args(["add", driver, "/v", "Graphics", "/d", "null", "/f"]),
-        )?;
-        wine.stop_server();
-        wine.start_server()?;
-        wine.build_probe("probe.exe", &["-mconsole"])?;
-        wine.build_probe("gui-probe.exe", &["-mwindows"])?;
         Ok(wine)
     }
 
-    /// A Windows program to run: a path or a name of drive C, where the probe lies as `probe.exe`
-    /// and, as a windowed program, `gui-probe.exe`.
-    pub(crate) fn command(&self, program: impl AsRef<Path>) -> Command {
+    /// Ends everything that runs in this Windows and starts it again.
+    pub fn restart(&self) -> Result<(), String> {
+        self.stop_server();
+        self.start_server()
+    }
+
+    /// A Windows program to run: a path or a name of drive C.
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(&self.loader);
         command
             .arg(program.as_ref())
@@ -60,36 +53,29 @@ impl Wine {
     }
 
     /// Drive C.
-    pub(crate) fn drive(&self) -> PathBuf {
+    pub fn drive(&self) -> PathBuf {
         self.prefix().join("drive_c")
     }
 
-    /// Puts a file on drive C.
-    pub(crate) fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        fs::write(self.drive().join(name), bytes)
+    /// Compiles a C source of the repository to a program on drive C.
+    pub fn compile(&self, source: &str, program: &str, options: &[&str]) -> Result<(), String> {
+        let mut compiler = Command::new(&self.compiler);
+        compiler
+            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-s", "-o"])
+            .arg(self.drive().join(program))
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source))
+            .args(options);
+        succeed(&mut compiler).map(drop)
     }
 
     fn prefix(&self) -> PathBuf {
         self.home.path().join("prefix")
     }
 
-    fn build_probe(&self, name: &str, options: &[&str]) -> Result<(), String> {
-        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/images/shim/probe/probe.c");
-        let mut compiler = Command::new("x86_64-w64-mingw32-gcc");
-        compiler
-            .args(["-O1", "-Wall", "-Wextra", "-Werror", "-s", "-o"])
-            .arg(self.drive().join(name))
-            .arg(source)
-            .args(options);
-        succeed(&mut compiler)
-            .map(drop)
-            .map_err(|error| format!("no mingw-w64? apt-get install gcc-mingw-w64-x86-64: {error}"))
-    }
-
     /// Starts what stays in the background, so that it does not hold on to the pipes of whichever
     /// program would have started it.
     fn start_server(&self) -> Result<(), String> {
-        let mut commands = [Command::new("wineserver"), self.command("wineboot")];
+        let mut commands = [Command::new(&self.server), self.command("wineboot")];
         commands[0].arg("-p").env("WINEPREFIX", self.prefix());
         for command in &mut commands {
             let status = command
@@ -104,11 +90,10 @@ impl Wine {
         Ok(())
     }
 
-    /// Ends everything that runs in this Windows.
     fn stop_server(&self) {
         for argument in ["-k", "-w"] {
             // Where there is none to stop, that is an error, and no matter.
-            let _ = Command::new("wineserver")
+            let _ = Command::new(&self.server)
                 .arg(argument)
                 .env("WINEPREFIX", self.prefix())
                 .stdout(Stdio::null())
@@ -124,8 +109,13 @@ impl Drop for Wine {
     }
 }
 
+/// A file of this machine as Windows programs see it.
+pub fn windows_path(path: &Path) -> String {
+    format!("Z:{}", path.to_str().unwrap().replace('/', "\\"))
+}
+
 /// Runs a command to its end; an error where that is not success.
-pub(crate) fn succeed(command: &mut Command) -> Result<String, String> {
+pub fn succeed(command: &mut Command) -> Result<String, String> {
     let output = command
         .stdin(Stdio::null())
         .output()
