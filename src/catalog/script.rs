@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use super::dialog::UpdateFile;
 use super::msu::{Container, article_in_name};
 use crate::diagnose::{Blame, Diagnose};
+use crate::windows::release::{self, Package};
 use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
 
@@ -72,8 +73,6 @@ impl Diagnose for ScriptError {
     }
 }
 
-/// From this build on packages are WIMs, which only DISM takes.
-const FIRST_WIM_BUILD: u32 = 26100;
 const BODY: &str = include_str!("script/install.ps1");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -216,7 +215,8 @@ impl Script<'_> {
     fn tool(&self, target: &UpdateFile) -> Tool {
         let wim = match (self.container, self.version) {
             (Some(container), _) => container == Container::Wim,
-            (None, Some(version)) => version.build >= FIRST_WIM_BUILD,
+            (None, Some(version)) => release::up_to_build(version.build)
+                .is_some_and(|release| release.package == Package::Wim),
             // Sets of files came with checkpoints, and these with WIMs.
             (None, None) => self.files.len() > 1,
         };

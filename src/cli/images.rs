@@ -46,6 +46,7 @@ impl Images {
             return Ok(Answer::Yes);
         }
         let recipes = shipped()
+            .iter()
             .map(|recipe| Recipe::find(recipe.name))
             .collect::<Result<Vec<_>, _>>()?;
         write_result(None, |out| match self.format {

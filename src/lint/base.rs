@@ -222,7 +222,9 @@ fn version_of(tag: Option<&str>) -> TagVersion {
             fixed: version.revision.is_some(),
         };
     }
-    let build = parts().find_map(build_of);
+    let build = parts()
+        .find_map(release::named_in_tag)
+        .map(|release| release.build);
     let kb = parts()
         .filter(|part| part.to_ascii_uppercase().starts_with("KB"))
         .find_map(|part| part.parse().ok());
@@ -238,17 +240,4 @@ fn version_of(tag: Option<&str>) -> TagVersion {
             .or(build.map(WindowsVersion::of_build)),
         fixed: kb.is_some() || dated,
     }
-}
-
-/// The build that a release's name in a tag means: `ltsc2019`, `1809`, `20H2`.
-fn build_of(part: &str) -> Option<u32> {
-    let year_and_half = part.len() == 4 && part.starts_with(|c: char| c.is_ascii_digit());
-    release::all()
-        .iter()
-        .find(|release| {
-            let tag = release.base_tag.as_deref();
-            tag.is_some_and(|tag| tag.eq_ignore_ascii_case(part))
-                || (year_and_half && tag.is_some() && release.name.contains(&format!("({part})")))
-        })
-        .map(|release| release.build)
 }

@@ -1,30 +1,15 @@
-//! The recipes that ship with the program.
+//! The recipes that ship with the program: every `.toml` file in `images/`, which `build.rs` lists.
 
 /// A recipe that needs no file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShippedRecipe {
-    /// The name that `build` takes.
+    /// The name that `build` takes: the file's, without `.toml`.
     pub name: &'static str,
     /// The recipe's file.
     pub text: &'static str,
 }
 
-const SHIPPED: [ShippedRecipe; 3] = [
-    ShippedRecipe {
-        name: "app",
-        text: include_str!("../../images/app.toml"),
-    },
-    ShippedRecipe {
-        name: "iis",
-        text: include_str!("../../images/iis.toml"),
-    },
-    ShippedRecipe {
-        name: "pause",
-        text: include_str!("../../images/pause.toml"),
-    },
-];
-
 /// Every recipe that ships, by name.
-pub fn shipped() -> impl Iterator<Item = ShippedRecipe> {
-    SHIPPED.into_iter()
+pub fn shipped() -> &'static [ShippedRecipe] {
+    include!(concat!(env!("OUT_DIR"), "/recipes.rs"))
 }

@@ -204,7 +204,7 @@ impl Diagnose for RecipeError {
 impl Recipe {
     /// Finds a recipe: one that ships, by name; a recipe file; or a folder with a `recipe.toml`.
     pub fn find(image: &str) -> Result<Self, RecipeError> {
-        if let Some(recipe) = shipped().find(|recipe| recipe.name == image) {
+        if let Some(recipe) = shipped().iter().find(|recipe| recipe.name == image) {
             return Self::parse(Origin {
                 name: format!("{image}.toml"),
                 text: recipe.text.to_owned(),
@@ -219,14 +219,14 @@ impl Recipe {
         } else {
             Err(RecipeError::Unknown {
                 name: image.to_owned(),
-                nearest: nearest(image, shipped().map(|recipe| recipe.name)),
+                nearest: nearest(image, shipped().iter().map(|recipe| recipe.name)),
             })
         }
     }
 
     /// A recipe file in this folder that a shipped recipe of the same name hides.
     pub fn hidden(image: &str) -> Option<PathBuf> {
-        let is_shipped = shipped().any(|recipe| recipe.name == image);
+        let is_shipped = shipped().iter().any(|recipe| recipe.name == image);
         let path = Path::new(".").join(image);
         // A folder without one may be what the recipe that ships takes files from.
         let has_recipe = path.is_file() || path.join("recipe.toml").is_file();

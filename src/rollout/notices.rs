@@ -292,12 +292,12 @@ fn floating_tag(image: &Image) -> Option<Finding> {
     let tag = reference.tag().unwrap_or("latest");
     // Microsoft's base images, and those that follow them, have a tag for each release of Windows.
     let last = tag.rsplit('-').next().unwrap_or(tag);
-    let is_release = release::all().iter().any(|release| {
-        let mut words = release.name.split(|c: char| !c.is_ascii_alphanumeric());
-        // Shorter words are numbers such as those of Windows 10 and 11.
-        release.base_tag.as_deref() == Some(last)
-            || words.any(|word| word.len() > 3 && word == last)
-    });
+    let is_release = release::named_in_tag(last).is_some()
+        || release::all().iter().any(|release| {
+            let mut words = release.name.split(|c: char| !c.is_ascii_alphanumeric());
+            // Shorter words are numbers such as those of Windows 10 and 11.
+            words.any(|word| word.len() > 3 && word == last)
+        });
     let names_a_version = tag.contains(|c: char| c.is_ascii_digit());
     (is_release || !names_a_version).then(|| {
         warn(

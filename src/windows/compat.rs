@@ -9,7 +9,7 @@ mod rule;
 
 use std::fmt;
 
-use super::release::{self, Release, ReleaseKind};
+use super::release::{self, Release, ReleaseKind, Runs};
 use super::update::{Update, Updates};
 use super::version::WindowsVersion;
 
@@ -100,31 +100,6 @@ pub struct Verdict {
     image: Option<WindowsVersion>,
 }
 
-/// How much an image may differ from the host under process isolation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Accepts {
-    /// The same build and the same revision.
-    SameRevision,
-    /// The same build.
-    SameBuild,
-    /// From the last stable release before the host up to the host.
-    DownLevel,
-}
-
-/// What hosts accept, by the first build of each era, newest first.
-const ERAS: [(u32, Accepts); 4] = [
-    (20348, Accepts::DownLevel),
-    (14394, Accepts::SameBuild),
-    (14393, Accepts::SameRevision),
-    (0, Accepts::SameBuild),
-];
-
-/// Windows 11's first build: from here on client editions run process-isolated containers.
-const FIRST_CLIENT_WITH_PROCESS_ISOLATION: u32 = 22000;
-
-/// The first revision of each build that has the changed user/kernel interface of 2020-02-11.
-const LINE_OF_2020_02: [(u32, u32); 4] = [(14393, 3504), (17763, 1039), (18362, 657), (18363, 657)];
-
 const HOST_PROCESS: &str =
     "a host process container is a program on the host and needs no matching version of Windows";
 
@@ -154,23 +129,23 @@ pub fn judge(
 
 fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
     let build = host.version.build;
-    if host.edition == Edition::Client && build < FIRST_CLIENT_WITH_PROCESS_ISOLATION {
+    if is_client_without_process_isolation(host) {
         return Rule::ClientProcessIsolation;
     }
-    match accepts(build) {
-        Accepts::DownLevel if image.build > build => Rule::ImageNewerThanHost,
-        Accepts::DownLevel if image.build == build => Rule::BuildMatch,
-        Accepts::DownLevel => match release::stable_abi_before(build) {
+    match runs(build) {
+        Runs::Range if image.build > build => Rule::ImageNewerThanHost,
+        Runs::Range if image.build == build => Rule::BuildMatch,
+        Runs::Range => match release::stable_abi_before(build) {
             Some(oldest) if image.build >= oldest.build => Rule::DownlevelLtsc,
             _ => Rule::TooOldForHost,
         },
         _ if image.build != build => Rule::BuildMismatch,
-        Accepts::SameRevision => match (host.version.revision, image.revision) {
+        Runs::OwnRevision => match (host.version.revision, image.revision) {
             (Some(host), Some(image)) if host == image => Rule::RevisionMatch2016,
             (Some(_), Some(_)) => Rule::RevisionMismatch2016,
             _ => Rule::UnknownBuild,
         },
-        Accepts::SameBuild => match line_of_2020_02(build) {
+        Runs::OwnBuild => match abi_change(build) {
             None => Rule::BuildMatch,
             Some(line) => match (host.version.revision, image.revision) {
                 (Some(host), Some(image)) if (host >= line) == (image >= line) => Rule::BuildMatch,
@@ -185,8 +160,8 @@ fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
 /// versions of it do, and a patched host has a greater one. Nothing where the revision decides and
 /// is not known.
 pub fn generation(version: WindowsVersion) -> Option<u32> {
-    match (accepts(version.build), line_of_2020_02(version.build)) {
-        (Accepts::SameRevision, _) => version.revision,
+    match (runs(version.build), abi_change(version.build)) {
+        (Runs::OwnRevision, _) => version.revision,
         (_, Some(line)) => Some(if version.revision? >= line { line } else { 0 }),
         (_, None) => Some(0),
     }
@@ -194,25 +169,37 @@ pub fn generation(version: WindowsVersion) -> Option<u32> {
 
 /// The oldest and the newest build that a host takes under process isolation, whatever the revision.
 pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
-    match accepts(host) {
-        Accepts::DownLevel => {
+    match runs(host) {
+        Runs::Range => {
             release::stable_abi_before(host).map_or(host, |release| release.build)..=host
         }
-        Accepts::SameRevision | Accepts::SameBuild => host..=host,
+        Runs::OwnRevision | Runs::OwnBuild => host..=host,
     }
 }
 
-fn accepts(build: u32) -> Accepts {
-    ERAS.iter()
-        .find(|(first, _)| build >= *first)
-        .map_or(Accepts::SameBuild, |(_, accepts)| *accepts)
+/// What a host runs. A build that is in no table goes with the release before it, but for the
+/// equal revision, which Windows Server 2016 alone asks for.
+fn runs(build: u32) -> Runs {
+    match release::up_to_build(build) {
+        Some(release) if release.build == build || release.runs == Runs::Range => release.runs,
+        _ => Runs::OwnBuild,
+    }
 }
 
-fn line_of_2020_02(build: u32) -> Option<u32> {
-    LINE_OF_2020_02
-        .iter()
-        .find(|(listed, _)| *listed == build)
-        .map(|(_, revision)| *revision)
+/// From Windows 11 on, client editions run process-isolated containers: their hosts are the first
+/// clients that run a range of images.
+fn is_client_without_process_isolation(host: HostBuild) -> bool {
+    host.edition == Edition::Client
+        && !release::all().iter().any(|release| {
+            release.kind == ReleaseKind::Client
+                && release.runs == Runs::Range
+                && release.build <= host.version.build
+        })
+}
+
+/// The first revision of a build that has the changed user/kernel interface of 2020-02-11.
+fn abi_change(build: u32) -> Option<u32> {
+    release::of_build(build)?.abi_change
 }
 
 fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -> Option<Fix> {
@@ -229,7 +216,7 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
             let hyperv_would = image.build <= host.version.build;
             let update = Updates::embedded().reaching(image);
             // Server 2016 takes no revision but the image's, which no update may bring.
-            let patchable = accepts(image.build) != Accepts::SameRevision
+            let patchable = runs(image.build) != Runs::OwnRevision
                 || update.is_some_and(|update| update.version() == image);
             Some(match rule {
                 Rule::ClientProcessIsolation if hyperv_would => Fix::UseHyperV,
@@ -259,7 +246,7 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
 pub fn base_release_for(build: u32) -> Option<&'static Release> {
     let own = release::of_build(build).filter(|release| release.base_tag.is_some());
     own.or_else(|| {
-        (accepts(build) == Accepts::DownLevel)
+        (runs(build) == Runs::Range)
             .then(|| release::stable_abi_before(build))
             .flatten()
     })
@@ -273,7 +260,7 @@ pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
         .map_or(WindowsVersion::of_build(release.build), Update::version);
     let verdict = judge(Some(host), Some(newest), Isolation::Process);
     (verdict.outcome == Outcome::Compatible)
-        .then_some(release.base_tag.as_deref())
+        .then_some(release.base_tag)
         .flatten()
 }
 
@@ -318,7 +305,7 @@ impl Verdict {
                 };
                 let line = WindowsVersion {
                     build,
-                    revision: line_of_2020_02(build),
+                    revision: abi_change(build),
                 };
                 format!(
                     "host {host} and image {image} are on different sides of the security update of \

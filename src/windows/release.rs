@@ -1,6 +1,5 @@
 //! The releases of Windows that a container host or a base image can be.
 
-use std::str::FromStr;
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
@@ -20,6 +19,26 @@ pub enum ReleaseKind {
     Client,
 }
 
+/// Which images a host starts under process isolation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs {
+    /// Those of its own build and revision.
+    OwnRevision,
+    /// Those of its own build.
+    OwnBuild,
+    /// Those from the last release before it with a stable ABI up to its own build.
+    Range,
+}
+
+/// What an update's `.msu` file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Package {
+    /// A cabinet.
+    Cab,
+    /// A Windows image, which only DISM takes.
+    Wim,
+}
+
 /// One release of Windows, known by its build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Release {
@@ -30,13 +49,23 @@ pub struct Release {
     /// How it is serviced.
     pub kind: ReleaseKind,
     /// The floating tag of its base images, where it has some.
-    pub base_tag: Option<String>,
+    pub base_tag: Option<&'static str>,
+    /// Further words that stand for it in tags.
+    pub other_tags: Vec<&'static str>,
     /// Last day of mainstream support.
     pub mainstream_end: Option<Date>,
     /// Last day of any support.
     pub extended_end: Option<Date>,
-    /// From this LTSC release on, newer hosts accept its images under process isolation.
+    /// Which images a host of this release starts under process isolation.
+    pub runs: Runs,
+    /// Newer hosts start its images under process isolation.
     pub stable_abi: bool,
+    /// The first revision with the user/kernel interface of 2020-02-11, where that changed.
+    pub abi_change: Option<u32>,
+    /// What its updates come as.
+    pub package: Package,
+    /// The names of its server edition in the Update Catalog, the common one last.
+    pub catalog_names: Vec<&'static str>,
 }
 
 static RELEASES: LazyLock<Vec<Release>> = LazyLock::new(|| {
@@ -55,6 +84,20 @@ pub fn of_build(build: u32) -> Option<&'static Release> {
         .binary_search_by_key(&build, |release| release.build)
         .ok()?;
     RELEASES.get(index)
+}
+
+/// The release that has this build, or else the last one before it.
+pub fn up_to_build(build: u32) -> Option<&'static Release> {
+    let after = RELEASES.partition_point(|release| release.build <= build);
+    RELEASES[..after].last()
+}
+
+/// The release that a word in a tag stands for: `ltsc2019`, `1809`, `20H2`.
+pub fn named_in_tag(word: &str) -> Option<&'static Release> {
+    RELEASES.iter().find(|release| {
+        let mut tags = release.base_tag.iter().chain(&release.other_tags);
+        tags.any(|tag| tag.eq_ignore_ascii_case(word))
+    })
 }
 
 /// The newest release before `build` from which newer hosts take images as they are.
@@ -78,31 +121,36 @@ fn parse(text: &'static str) -> Result<Vec<Release>, TableError> {
         Ok(Release {
             build: row.value("build")?,
             name: row.text("name")?,
-            kind: row.value("kind of release")?,
-            base_tag: row.optional("base tag")?,
+            kind: row.word(
+                "kind of release",
+                &[
+                    ("ltsc", ReleaseKind::Ltsc),
+                    ("sac", ReleaseKind::Sac),
+                    ("annual", ReleaseKind::Annual),
+                    ("client", ReleaseKind::Client),
+                ],
+            )?,
+            base_tag: row.optional_text("base tag")?,
+            other_tags: row.list("list of other tags", ',')?,
             mainstream_end: row.optional("end of mainstream support")?,
             extended_end: row.optional("end of extended support")?,
-            stable_abi: match row.text("stable ABI")? {
-                "yes" => true,
-                "no" => false,
-                other => return Err(row.error(format!("{other:?} is neither yes nor no"))),
-            },
+            runs: row.word(
+                "set of images that a host runs",
+                &[
+                    ("revision", Runs::OwnRevision),
+                    ("build", Runs::OwnBuild),
+                    ("range", Runs::Range),
+                ],
+            )?,
+            stable_abi: row.word("stable ABI", &[("yes", true), ("no", false)])?,
+            abi_change: row.optional("revision of the changed ABI")?,
+            package: row.word(
+                "kind of package",
+                &[("cab", Package::Cab), ("wim", Package::Wim)],
+            )?,
+            catalog_names: row.list("list of catalog names", ';')?,
         })
     })
-}
-
-impl FromStr for ReleaseKind {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "ltsc" => Ok(Self::Ltsc),
-            "sac" => Ok(Self::Sac),
-            "annual" => Ok(Self::Annual),
-            "client" => Ok(Self::Client),
-            _ => Err(()),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -120,8 +168,35 @@ mod tests {
     fn a_build_leads_to_its_release() {
         let release = of_build(17763).unwrap();
         assert_eq!(release.name, "Windows Server 2019 (1809)");
-        assert_eq!(release.base_tag.as_deref(), Some("ltsc2019"));
+        assert_eq!(release.base_tag, Some("ltsc2019"));
         assert_eq!(of_build(17764), None);
+    }
+
+    #[test]
+    fn an_unlisted_build_goes_with_the_release_before_it() {
+        let up_to = |build| up_to_build(build).map(|release| release.build);
+        assert_eq!(up_to(14392), None);
+        assert_eq!(up_to(17763), Some(17763));
+        assert_eq!(up_to(17764), Some(17763));
+        assert_eq!(up_to(99999), Some(26200));
+    }
+
+    #[test]
+    fn tags_name_a_release_by_several_words() {
+        let named = |word| named_in_tag(word).map(|release| release.build);
+        assert_eq!(named("LTSC2019"), Some(17763));
+        assert_eq!(named("1809"), Some(17763));
+        assert_eq!(named("sac2016"), Some(14393));
+        assert_eq!(named("20h2"), Some(19042));
+        assert_eq!(named("-"), None);
+    }
+
+    #[test]
+    fn server_editions_have_names_in_the_catalog_and_clients_have_none() {
+        for release in all() {
+            let is_client = release.kind == ReleaseKind::Client;
+            assert_eq!(release.catalog_names.is_empty(), is_client, "{release:?}");
+        }
     }
 
     #[test]
@@ -136,6 +211,9 @@ mod tests {
     #[test]
     fn a_damaged_row_is_named_by_its_line() {
         let error = parse("# head\n17763\tname\tsilly\t-\t-\t-\tno\n").unwrap_err();
-        assert_eq!(error.to_string(), "line 2: \"silly\" is no kind of release");
+        assert_eq!(
+            error.to_string(),
+            "line 2: invalid kind of release \"silly\""
+        );
     }
 }

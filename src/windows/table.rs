@@ -29,29 +29,55 @@ impl<'a> Row<'a> {
     pub(super) fn text(&mut self, name: &str) -> Result<&'a str, TableError> {
         match self.fields.next() {
             Some(field) => Ok(field),
-            None => Err(self.error(format!("there is no {name}"))),
+            None => Err(self.error(format!("missing {name}"))),
         }
     }
 
     pub(super) fn value<T: FromStr>(&mut self, name: &str) -> Result<T, TableError> {
         let text = self.text(name)?;
-        text.parse()
-            .map_err(|_| self.error(format!("{text:?} is no {name}")))
+        text.parse().map_err(|_| self.invalid(name, text))
+    }
+
+    /// A field that has one of these words.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        name: &str,
+        words: &[(&str, T)],
+    ) -> Result<T, TableError> {
+        let text = self.text(name)?;
+        let found = words.iter().find(|(word, _)| *word == text);
+        found
+            .map(|(_, value)| *value)
+            .ok_or_else(|| self.invalid(name, text))
     }
 
     /// A field in which `-` or nothing stands for "none".
-    pub(super) fn optional<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, TableError> {
+    pub(super) fn optional_text(&mut self, name: &str) -> Result<Option<&'a str>, TableError> {
         let text = self.text(name)?;
-        if text.is_empty() || text == "-" {
-            return Ok(None);
-        }
-        text.parse()
-            .map(Some)
-            .map_err(|_| self.error(format!("{text:?} is no {name}")))
+        Ok(Some(text).filter(|text| !text.is_empty() && *text != "-"))
+    }
+
+    /// The same, read.
+    pub(super) fn optional<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, TableError> {
+        let text = self.optional_text(name)?;
+        text.map(|text| text.parse().map_err(|_| self.invalid(name, text)))
+            .transpose()
+    }
+
+    /// A field with any number of texts.
+    pub(super) fn list(&mut self, name: &str, separator: char) -> Result<Vec<&'a str>, TableError> {
+        let text = self.optional_text(name)?;
+        Ok(text
+            .map(|text| text.split(separator).map(str::trim).collect())
+            .unwrap_or_default())
+    }
+
+    fn invalid(&self, name: &str, text: &str) -> TableError {
+        self.error(format!("invalid {name} {text:?}"))
     }
 }
 
-/// Reads every row that is neither empty nor a comment, each with `read`; left-over fields are an error.
+/// Reads every row that is neither empty nor a comment, each with `read`; surplus fields are an error.
 pub(super) fn read_rows<'a, T>(
     text: &'a str,
     read: impl Fn(&mut Row<'a>) -> Result<T, TableError>,
@@ -67,7 +93,7 @@ pub(super) fn read_rows<'a, T>(
             let value = read(&mut row)?;
             match row.fields.next() {
                 None => Ok(value),
-                Some(extra) => Err(row.error(format!("{extra:?} is one field too many"))),
+                Some(extra) => Err(row.error(format!("surplus field {extra:?}"))),
             }
         })
         .collect()

@@ -14,9 +14,9 @@ use super::version::WindowsVersion;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kb(u32);
 
-/// A text that is no KB number.
+/// A text that is not a KB number.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no KB number: expected KB4549949 or 4549949")]
+#[error("invalid KB number {0:?}: expected KB4549949 or 4549949")]
 pub struct ParseKbError(String);
 
 impl FromStr for Kb {
@@ -322,7 +322,7 @@ mod tests {
         let text = "17763\t2\tKB4549949\t2020-13-14\tB\n";
         assert_eq!(
             Updates::parse(text).unwrap_err().problem,
-            "\"2020-13-14\" is no date"
+            "invalid date \"2020-13-14\""
         );
     }
 

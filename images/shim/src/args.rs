@@ -114,7 +114,7 @@ impl LogFormat {
 /// Why the options make no sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum UsageError {
-    /// There is no such option.
+    /// An option that does not exist.
     UnknownOption(String),
     /// An option stands without its value.
     MissingValue(&'static str),
@@ -366,7 +366,7 @@ fn bad(name: &'static str, value: &[u16], expected: &'static str) -> UsageError 
     }
 }
 
-/// A value that is one of a few words; case is no matter.
+/// A value that is one of a few words, in any case.
 fn word(value: &[u16]) -> String {
     let mut word = String::from_utf16_lossy(value);
     word.make_ascii_lowercase();

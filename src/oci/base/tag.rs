@@ -63,15 +63,6 @@ pub enum Arch {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Flavour(Vec<u32>);
 
-/// Release words that tags use beside those in the table of releases.
-const OTHER_RELEASE_WORDS: [(&str, u32); 5] = [
-    ("sac2016", 14393),
-    ("1607", 14393),
-    ("1809", 17763),
-    ("21h2", 20348),
-    ("23h2", 25398),
-];
-
 const EDITIONS: [&str; 5] = [
     "windowsservercore",
     "nanoserver",
@@ -185,8 +176,8 @@ impl Word {
     fn read(word: &str) -> Option<Self> {
         let lower = word.to_ascii_lowercase();
         let lower = lower.as_str();
-        if let Some(build) = release_named(lower) {
-            return Some(Self::Release(build));
+        if let Some(release) = release::named_in_tag(lower) {
+            return Some(Self::Release(release.build));
         }
         if let Some(date) = read_date(lower) {
             return Some(Self::Date(date));
@@ -216,24 +207,6 @@ impl Word {
             Err(_) => Flavour::read(lower).map(Self::Flavour),
         }
     }
-}
-
-fn release_named(word: &str) -> Option<u32> {
-    let in_table = release::all()
-        .iter()
-        .find(|release| {
-            release
-                .base_tag
-                .as_deref()
-                .is_some_and(|tag| tag.eq_ignore_ascii_case(word))
-        })
-        .map(|release| release.build);
-    in_table.or_else(|| {
-        OTHER_RELEASE_WORDS
-            .iter()
-            .find(|(other, _)| *other == word)
-            .map(|(_, build)| *build)
-    })
 }
 
 /// `20200114`.

@@ -1,5 +1,6 @@
 //! Starting a program so that it gets what it should and nothing else.
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::ffi::c_void;
@@ -19,12 +20,20 @@ use windows_sys::Win32::System::Threading::{
     UpdateProcThreadAttribute,
 };
 
-use super::environment::standard_handles;
+use super::environment::{lossy, standard_handles};
 use super::error::{Error, Result};
 use super::handle::Handle;
 use super::job::Job;
 use super::terminated;
-use crate::pe;
+use crate::{cmdline, pe};
+
+/// What a command line names as its program; its arguments may be secret.
+pub(super) fn program_name(command_line: &[u16]) -> String {
+    cmdline::split(command_line)
+        .first()
+        .map(|token| lossy(&token.text))
+        .unwrap_or_default()
+}
 
 /// A program that the shim started.
 #[derive(Debug)]
@@ -112,7 +121,7 @@ impl Child {
         }
     }
 
-    /// How many processes a program that has ended left behind; none where that is no matter.
+    /// How many processes a program that has ended left behind; `None` without a job.
     pub(super) fn left_behind(&self) -> Option<u64> {
         let left = self.job.as_ref()?.process_ids();
         Some(left.iter().filter(|&&id| id != self.id).map(|_| 1).sum())

@@ -37,8 +37,8 @@ impl StopRequests {
     pub(super) fn listen() -> Result<Self> {
         let requested: &'static Handle = Box::leak(Box::new(Handle::event(true)?));
         REQUESTED.store(requested.raw(), Ordering::Release);
-        // Without it the shim is told later, perhaps after its program is gone; that is no reason
-        // not to run.
+        // Without it the shim is told later, perhaps after its program is gone, but
+        // it can still run.
         // SAFETY: plain numbers.
         unsafe { SetProcessShutdownParameters(FIRST_TO_BE_TOLD, 0) };
         // SAFETY: takes back that CTRL_C is ignored, which is inherited.
@@ -92,7 +92,7 @@ unsafe extern "system" fn on_control(kind: u32) -> BOOL {
     ) {
         return 0;
     }
-    // Only the first request is kept; that another was there before is no error.
+    // Only the first request is kept.
     let _ = KIND.compare_exchange(NOT_YET, kind, Ordering::AcqRel, Ordering::Acquire);
     let requested: HANDLE = REQUESTED.load(Ordering::Acquire);
     // SAFETY: the event was stored before this function was made known, and is never closed.

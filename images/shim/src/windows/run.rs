@@ -1,10 +1,10 @@
 //! From the command line to the exit code.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use core::time::Duration;
 
-use super::child::Child;
+use super::child::{Child, program_name};
 use super::console::StopRequests;
 use super::environment::{self, lossy};
 use super::error::{Error, Result};
@@ -14,16 +14,14 @@ use super::library::Library;
 use super::log::Log;
 use super::registry;
 use super::service::{Service, State};
-use super::stop::Stop;
+use super::stop::{ENDED_AT_DEADLINE, Stop};
 use crate::args::{self, Request, Settings, StopSignal};
 use crate::limit::Seconds;
 use crate::{cmdline, limit};
 
-/// Something had to be ended because the stop time was up.
-pub(super) const ENDED_AT_DEADLINE: u32 = 124;
 /// The shim was used wrongly, or Windows failed it.
 pub const SHIM_FAILED: u32 = 125;
-/// What was to run is no program.
+/// What was to run is not a program.
 const NO_PROGRAM: u32 = 126;
 /// What was to run could not be started.
 const NOT_STARTED: u32 = 127;
@@ -338,12 +336,4 @@ fn first_end(
         },
         (None, None) => Ok(First::Request),
     }
-}
-
-/// What a command line names as its program; its arguments may be secret.
-pub(super) fn program_name(command_line: &[u16]) -> String {
-    cmdline::split(command_line)
-        .first()
-        .map(|token| lossy(&token.text))
-        .unwrap_or_default()
 }

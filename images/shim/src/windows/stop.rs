@@ -2,17 +2,19 @@
 
 use alloc::vec::Vec;
 
-use super::child::Child;
+use super::child::{Child, program_name};
 use super::console;
 use super::error::Result;
 use super::handle::{Deadline, milliseconds, wait};
 use super::job::Job;
 use super::log::Log;
-use super::run::{ENDED_AT_DEADLINE, program_name};
 use super::service::Service;
 use super::window;
 use crate::args::{Settings, StopSignal};
 use crate::limit::Seconds;
+
+/// Something had to be ended because the stop time was up.
+pub(super) const ENDED_AT_DEADLINE: u32 = 124;
 
 /// What runs, and how it is to be stopped.
 pub(super) struct Stop<'a> {
@@ -50,7 +52,7 @@ impl Stop<'_> {
         Ok(service_stopped && child_stopped)
     }
 
-    /// A pre-stop command that fails is no reason not to stop.
+    /// A pre-stop command that fails does not keep the rest from stopping.
     fn run_pre_stop(&self, command: &[u16]) {
         let name = program_name(command);
         self.log
