@@ -9,7 +9,7 @@ use assert_cmd::Command;
 use predicates::str::contains;
 use serde_json::{Value, json};
 
-const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/ci-templates");
+const TEMPLATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/ci");
 const KUBEADM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/clusters/kubeadm.json");
 
 fn documents(path: &str) -> Vec<Value> {
@@ -18,9 +18,10 @@ fn documents(path: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_readme_shows_the_role_that_ships() {
-    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let shown = readme
+fn the_guide_shows_the_role_that_ships() {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/guide.md");
+    let guide = fs::read_to_string(guide).unwrap();
+    let shown = guide
         .split("```yaml\n")
         .filter_map(|rest| rest.split("```").next())
         .find(|block| block.contains("kind: ClusterRole"))

@@ -16,6 +16,7 @@ mod demo;
 mod docker_cli;
 mod docker_delivery;
 mod dockerignore;
+mod docs;
 mod doctor;
 mod fake_catalog;
 mod hive;
