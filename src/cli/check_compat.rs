@@ -42,14 +42,14 @@ use kube::KubeArgs;
     wincimg check-compat --kube --context production --plan\n\n\
     Exit code 0: everything starts. 1: something does not, or cannot be known.")]
 pub(super) struct CheckCompat {
-    /// Images by reference, also oci:DIR and docker-archive:FILE
+    /// Images to check: references, oci:DIR or docker-archive:FILE
     #[arg(value_name = "IMAGE")]
     references: Vec<String>,
     /// An image's build and revision, as in its os.version (repeatable)
     #[arg(long = "image-build", value_name = "B.R")]
     image_builds: Vec<WindowsVersion>,
-    /// What images are, from `wincimg build --format json` or `wincimg inspect --format json`;
-    /// they are not looked up (repeatable)
+    /// Read what images are from a file, which `wincimg build --format json` or `wincimg inspect
+    /// --format json` wrote, instead of looking them up (repeatable)
     #[arg(long = "images", value_name = "FILE")]
     image_files: Vec<PathBuf>,
     /// Workloads as Kubernetes YAML or JSON; - reads stdin (repeatable)
@@ -57,25 +57,25 @@ pub(super) struct CheckCompat {
     workloads: Vec<PathBuf>,
     #[command(flatten)]
     hosts: HostArgs,
-    /// How containers are kept apart from the host
+    /// How containers are isolated from the host
     #[arg(long, value_enum, default_value = "process")]
     isolation: IsolationArg,
-    /// Take nodes to run another version: win-a=17763.1158, or win-*=17763.1158 (repeatable)
+    /// Pretend that nodes run another version: win-a=17763.1158, or win-*=17763.1158 (repeatable)
     #[arg(long, value_name = "NODE=BUILD")]
     simulate: Vec<Simulation>,
-    /// Take nodes to have this update, where it is for their build (repeatable)
+    /// Pretend that nodes have this update, where it is for their build (repeatable)
     #[arg(long, value_name = "KB")]
     simulate_hotfix: Vec<Kb>,
     /// Add the smallest set of actions after which everything starts
     #[arg(long)]
     plan: bool,
-    /// Use only what is given and ask no registry
+    /// Ask no registry, use only what is given
     #[arg(long)]
     offline: bool,
     /// Treat warnings as failures
     #[arg(long)]
     strict: bool,
-    /// The day on which support is looked at [default: today]
+    /// Judge the support of Windows on this day [default: today]
     #[arg(long, value_name = "YYYY-MM-DD", value_parser = day)]
     on: Option<Date>,
     /// The form of the report
@@ -169,9 +169,9 @@ impl CheckCompat {
     fn look_for_mistakes(&self, session: &Session) -> Result<(), Failure> {
         if !self.names_images() && !self.kube.kube {
             let hint = if self.image_files.is_empty() {
-                "name one, or its version with --image-build 17763.1158, or --workloads FILE"
+                "name an image, or add --image-build 17763.1158 or --workloads FILE"
             } else {
-                "--images only says what images are: name those to check too, or --workloads FILE"
+                "--images only describes images: name those to check too, or add --workloads FILE"
             };
             return Err(Failure::usage(anyhow!("no image to check")).hint(hint));
         }
@@ -183,7 +183,7 @@ impl CheckCompat {
         for reference in &self.references {
             reference
                 .parse::<Location>()
-                .map_err(|error| Failure::usage(error).hint("name images as docker pull does"))?;
+                .map_err(|error| Failure::from(error).hint("name images as `docker pull` does"))?;
         }
         if self.names_images() && self.kube.chooses_workloads() {
             session.warn(
@@ -218,7 +218,7 @@ impl CheckCompat {
         nodes.others.extend(list.others);
         if nodes.windows.is_empty() {
             return Err(Failure::usage(anyhow!("the cluster has no Windows node"))
-                .hint("--context names another cluster"));
+                .hint("choose another cluster with --context NAME"));
         }
         workloads.extend(of_cluster);
         Ok(Some(snapshot))
@@ -232,9 +232,8 @@ impl CheckCompat {
             let count = simulation.apply(hosts);
             if count == 0 {
                 return Err(
-                    Failure::usage(anyhow!("no node is called {}", simulation.nodes())).hint(
-                        "nodes are named as kubectl get nodes has them; * stands for anything",
-                    ),
+                    Failure::usage(anyhow!("no node matches {}", simulation.nodes()))
+                        .hint("take names as `kubectl get nodes` lists them; * matches anything"),
                 );
             }
             changes.push(format!("{} as {simulation}", nodes(count)));
@@ -242,10 +241,10 @@ impl CheckCompat {
         for kb in &self.simulate_hotfix {
             if Updates::embedded().of_kb(*kb).next().is_none() {
                 return Err(Failure::usage(anyhow!(
-                    "{kb} is no cumulative update of a known build"
+                    "{kb} is not a cumulative update of a known build"
                 ))
                 .hint(format!(
-                    "wincimg hotfix resolve {kb} says what is known of it"
+                    "`wincimg hotfix resolve {kb}` shows what is known about it"
                 )));
             }
             changes.push(format!("{} with {kb}", nodes(apply_hotfix(*kb, hosts))));
@@ -287,8 +286,8 @@ impl CheckCompat {
         }
         if !rollout.undecided.is_empty() {
             session.warn(format_args!(
-                "left out, because they do not say their system, their images could not be read, \
-                 and no Windows node takes them: {}",
+                "left out workloads for an unknown system, whose images could not be read and which \
+                 no Windows node would take: {}",
                 workloads::names(&rollout.undecided)
             ));
         }
@@ -343,7 +342,7 @@ fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
                 .map(|value| value.get_name().to_owned())
                 .collect();
             format!(
-                "{text:?} is no report: expected FORMAT:FILE such as html:report.html, where \
+                "invalid report {text:?}: expected FORMAT:FILE such as html:report.html, where \
                  FORMAT is one of {}",
                 names.join(", ")
             )
@@ -353,7 +352,7 @@ fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
 /// Reads `2024-06-01`.
 fn day(text: &str) -> Result<Date, String> {
     text.parse()
-        .map_err(|_| format!("{text:?} is no day: expected YYYY-MM-DD such as 2024-06-01"))
+        .map_err(|_| format!("invalid day {text:?}: expected YYYY-MM-DD such as 2024-06-01"))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@
 //! would contradict or add to.
 
 mod apply;
-mod rivals;
+mod overridden;
 
 use std::ffi::OsString;
 use std::ops::Range;
@@ -59,11 +59,11 @@ pub(super) fn matches(
         return Ok(Cli::command().try_get_matches_from(arguments)?);
     };
     let (matches, defaults) = file.parse(&arguments, &[])?;
-    let outdone = rivals::outdone(&Cli::command(), &matches, &defaults);
-    let (matches, defaults) = if outdone.is_empty() {
+    let overridden = overridden::overridden(&Cli::command(), &matches, &defaults);
+    let (matches, defaults) = if overridden.is_empty() {
         (matches, defaults)
     } else {
-        file.parse(&arguments, &outdone)?
+        file.parse(&arguments, &overridden)?
     };
     file.check(&matches, &defaults)?;
     Ok(matches)

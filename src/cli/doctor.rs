@@ -214,12 +214,12 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
                 let finding = format!("{bases} has no tag of a base image");
                 Check::problem("base images", &subject, finding, mirror())
             } else {
-                let finding = format!("{SAMPLE} images by their tags: {images}");
+                let finding = format!("found images of {SAMPLE}: {images}");
                 Check::ok("base images", &subject, finding)
             })
         }
         Err(error) if error.is_not_found() => {
-            let finding = format!("there is no repository {}", reference.repository());
+            let finding = format!("repository {} not found", reference.repository());
             let mend = format!("check the prefix of --base-registry, or {}", mirror());
             Some(Check::problem("base images", &subject, finding, mend))
         }

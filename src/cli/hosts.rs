@@ -88,7 +88,7 @@ impl HostArgs {
                 Some(path) => {
                     Failure::usage(anyhow!("{} lists no Windows node", input::name(path)))
                 }
-                None => Failure::usage(anyhow!("no host is named")),
+                None => Failure::usage(anyhow!("no host given")),
             };
             return Err(failure.hint(
                 "name one with --host-build 17763.973, or pass `kubectl get nodes -o json` to --nodes",
@@ -110,12 +110,14 @@ impl HostArgs {
         builds.all.sort();
         builds.all.dedup();
         if builds.all.is_empty() {
-            return Err(Failure::usage(anyhow!("no node tells its Windows version"))
-                .hint("name a build with --host-build 17763.973"));
+            return Err(
+                Failure::usage(anyhow!("no node reports its Windows version"))
+                    .hint("name a build with --host-build 17763.973"),
+            );
         }
         for node in &builds.left_out {
             session.warn(format_args!(
-                "node {node} does not tell its Windows version and is left out: name its build \
+                "left out node {node}, which does not report its Windows version: name its build \
                  too, with --host-build 17763.973"
             ));
         }

@@ -17,13 +17,13 @@ use crate::recipe::{Recipe, schema, shipped};
     wincimg images --show pause > my-pause.toml\n  \
     wincimg images --schema > recipe.schema.json")]
 pub(super) struct Images {
-    /// The form of the list, or of what --show prints; the schema is JSON in any case
+    /// The form of the list, or of what --show prints; the schema is always JSON
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
     /// Print the JSON schema of recipe files, for editors
     #[arg(long, conflicts_with = "show")]
     schema: bool,
-    /// Print this recipe's file, to start one of your own from
+    /// Print this recipe's file, as a start for your own
     #[arg(long, value_name = "NAME")]
     show: Option<String>,
 }
@@ -66,7 +66,7 @@ fn write_text(recipe: &Recipe, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:<8} {}", recipe.name(), recipe.description())?;
     for variable in recipe.variables() {
         let value = variable.default.map_or_else(
-            || format!("{}, to be set", variable.kind),
+            || format!("{}, required", variable.kind),
             |default| format!("{}, default {default:?}", variable.kind),
         );
         let description = variable.description.unwrap_or_default();

@@ -32,8 +32,8 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
 
 /// All of its text.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
-    io::read_to_string(open(path)?)
-        .map_err(|error| Failure::from(error).context(format!("cannot read {}", name(path))))
+    let text = io::read_to_string(open(path)?);
+    Ok(text.with_context(|| format!("cannot read {}", name(path)))?)
 }
 
 /// What messages call it.

@@ -20,7 +20,7 @@ use crate::oci::store::Location;
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
-/// Find in Dockerfiles what goes wrong on Windows, and say what to write instead
+/// Find what goes wrong on Windows in Dockerfiles, and what to write instead
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg lint Dockerfile\n  \
@@ -133,15 +133,15 @@ fn read(path: &Path) -> Result<String, Failure> {
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::from(anyhow!(
-            "{} is not UTF-8 text at byte {at}, and so no Dockerfile",
+            "{} is not a Dockerfile: byte {at} is not UTF-8",
             path.display()
         ))
         .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16")
     })?;
     if !has_from(&text) {
         // No findings would read as if all were well.
-        let problem = anyhow!("{} has no FROM, and so is no Dockerfile", path.display());
-        return Err(Failure::from(problem).hint("check the file's name, and how FROM is spelt"));
+        let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());
+        return Err(Failure::from(problem).hint("check the file's name and the spelling of FROM"));
     }
     Ok(text)
 }

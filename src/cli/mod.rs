@@ -55,10 +55,10 @@ struct Global {
     /// Print nothing but the result and errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     quiet: bool,
-    /// Say more on stderr about what is done; twice for the libraries' words too
+    /// Log to stderr what is done; twice to include the libraries' logs
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Take the defaults of flags from this file [default: wincimg.toml, if it is there]
+    /// Read defaults of flags from this file [default: wincimg.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
 }

@@ -36,19 +36,18 @@ pub(super) fn write_result(
     let is_stdout = |path: &Path| ["/dev/stdout", "-"].map(Path::new).contains(&path);
     let file = file.filter(|path| !is_stdout(path));
     match file {
-        Some(path) => write_file(path, write)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::from),
+        Some(path) => {
+            write_file(path, write).with_context(|| format!("cannot write {}", path.display()))?;
+        }
         None => {
             let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
             match write(&mut out).and_then(|()| out.flush()) {
-                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-                other => other
-                    .context("cannot write the result")
-                    .map_err(Failure::from),
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+                other => other.context("cannot write the result")?,
             }
         }
     }
+    Ok(())
 }
 
 fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

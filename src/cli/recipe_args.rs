@@ -25,7 +25,7 @@ pub(super) struct RecipeArgs {
     image: String,
     #[command(flatten)]
     hosts: HostArgs,
-    /// Which base images will do
+    /// How close base images have to be to the host
     #[arg(
         long = "match",
         value_name = "MATCH",
@@ -60,7 +60,7 @@ impl RecipeArgs {
     pub(super) fn read(&self, session: &Session) -> Result<Wanted<'_>, Failure> {
         if let Some(path) = Recipe::hidden(&self.image) {
             session.note(format_args!(
-                "{:?} is the recipe that ships; for the one in this folder say {}",
+                "using the recipe {:?} that ships; the one in this folder is {}",
                 self.image,
                 path.display()
             ));
@@ -118,7 +118,7 @@ impl Wanted<'_> {
 pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
-        _ => Err(format!("{text:?} is no setting: expected KEY=VALUE")),
+        _ => Err(format!("invalid setting {text:?}: expected KEY=VALUE")),
     }
 }
 

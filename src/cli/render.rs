@@ -55,7 +55,7 @@ impl Render {
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == Format::Text {
             return Err(Failure::usage(anyhow!(
-                "{} hosts make as many Dockerfiles, and stdout takes one",
+                "stdout takes one Dockerfile, and {} hosts need one each",
                 images.len()
             ))
             .hint("write them to folders with --output DIR, or print them with --format json"));

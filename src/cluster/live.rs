@@ -65,10 +65,10 @@ pub struct Scope {
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// There is no kubeconfig, or it says something that cannot be.
-    #[error("cannot tell which cluster to ask")]
+    #[error("cannot find out which cluster to ask")]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// 401: nobody knows who asks.
-    #[error("{address} does not know who asks (401): {message}")]
+    #[error("{address} refused the credentials (401): {message}")]
     Unauthorized {
         /// The API server.
         address: String,
@@ -106,7 +106,7 @@ pub enum LiveError {
         what: String,
     },
     /// The list changes faster than it can be read.
-    #[error("{address} forgot the list of {what} before its last page, {RESTARTS} times")]
+    #[error("{address} let the list of {what} expire before its last page, {RESTARTS} times")]
     Forgotten {
         /// The API server.
         address: String,
@@ -140,10 +140,10 @@ impl Diagnose for LiveError {
                 "set KUBECONFIG, or name one of `kubectl config get-contexts` with --context"
             }
             Self::Unauthorized { .. } => {
-                "log in again: kubectl get nodes has to work with the same context"
+                "log in again, and check with `kubectl get nodes` in the same context"
             }
             Self::Broken { .. } | Self::Silent { .. } => {
-                "kubectl get nodes has to work with the same context"
+                "check with `kubectl get nodes` in the same context"
             }
             Self::Forbidden { .. } => {
                 "kubectl apply -f templates/ci/kubernetes/rbac.yaml grants what is needed"

@@ -90,7 +90,7 @@ pub enum NodesError {
     #[error("cannot read the node list")]
     Unreadable(#[source] std::io::Error),
     /// There is nothing in it.
-    #[error("nothing is there, where a list of nodes was expected")]
+    #[error("it is empty: expected a list of nodes")]
     NoText,
     /// It is not JSON, ends too early, or a field has the wrong type.
     #[error("line {line}, column {column}: {problem}; expected a list of nodes as JSON")]
@@ -465,8 +465,8 @@ mod tests {
             message("[1]")
         );
         assert!(message("{\"kind\":\n \"Li").starts_with("line 2, column "));
-        assert!(message("").starts_with("nothing is there"));
-        assert!(message(" \r\n").starts_with("nothing is there"));
+        assert!(message("").starts_with("it is empty"));
+        assert!(message(" \r\n").starts_with("it is empty"));
         assert_eq!(
             message(r#"{"kind":"List"}"#),
             "expected a list of nodes, found a list without items"

@@ -45,9 +45,7 @@ pub enum RenderError {
     #[error(transparent)]
     Files(#[from] LayerError),
     /// A template asks for what no plan has.
-    #[error(
-        "line {line} of the template {template:?} wants a variable {variable:?}, which there is not"
-    )]
+    #[error("line {line} of the template {template:?} uses the unknown variable {variable:?}")]
     MissingVariable {
         /// The template.
         template: String,

@@ -19,7 +19,7 @@ pub enum OutputError {
     #[error("the folder {} is not empty", .0.display())]
     NotEmpty(PathBuf),
     /// It has something in it that would be lost.
-    #[error("the folder {} has {name:?} in it, which is not from here", folder.display())]
+    #[error("the folder {} contains {name:?}, which wincimg did not write", folder.display())]
     Foreign {
         /// The folder.
         folder: PathBuf,

@@ -396,7 +396,7 @@ fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
             .unwrap();
         let error = templates::write(&registry, &view).unwrap_err().to_string();
         assert_eq!(
-            error, r#"line 2 of the template "image" wants a variable "baes", which there is not"#,
+            error, r#"line 2 of the template "image" uses the unknown variable "baes""#,
             "{template}"
         );
     }

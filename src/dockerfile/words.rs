@@ -19,7 +19,7 @@ pub enum Unwritable {
     #[error("{0:?} cannot be the name of a variable or a label: it is empty or has a = in it")]
     Key(String),
     /// Not a reference to an image.
-    #[error("{0:?} is no reference to a base image")]
+    #[error("invalid reference to a base image: {0:?}")]
     Reference(String),
     /// A path that `COPY` would take for a pattern or more than one path.
     #[error("{0:?} cannot be copied by this name: expected letters, digits, spaces and . _ - / :")]

@@ -129,7 +129,7 @@ pub enum LayerProblem {
         source: hive::ReadError,
     },
     /// One of its hives has a key that Windows would not load.
-    #[error("its hive {name} has a key that cannot be")]
+    #[error("its hive {name} has an invalid key")]
     Key {
         /// The hive's file name.
         name: &'static str,
@@ -137,7 +137,7 @@ pub enum LayerProblem {
         source: KeyPathError,
     },
     /// It is Windows itself, and its bytes are elsewhere.
-    #[error("it is foreign, and the place that the image is in does not have its bytes")]
+    #[error("it is foreign, and its bytes are not where the image is")]
     ForeignBase,
     /// It should be Windows itself, and has no registry.
     #[error("the bottom layer of an image for Windows should have {files}")]

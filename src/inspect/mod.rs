@@ -82,7 +82,7 @@ pub enum InspectError {
         available: String,
     },
     /// A chart, a signature or another thing that registries hold.
-    #[error("{digest} in {place} is no image but has a configuration of type {media_type:?}")]
+    #[error("{digest} in {place} is not an image: its configuration is of type {media_type:?}")]
     NotAnImage {
         /// Where it is.
         place: String,

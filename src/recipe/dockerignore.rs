@@ -27,7 +27,7 @@ pub enum IgnoreError {
         source: io::Error,
     },
     /// A line is no pattern.
-    #[error("{}:{line}: {pattern:?} is no pattern: {problem}", path.display())]
+    #[error("{}:{line}: invalid pattern {pattern:?}: {problem}", path.display())]
     Pattern {
         /// The file.
         path: PathBuf,

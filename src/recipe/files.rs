@@ -41,12 +41,12 @@ impl Recipe {
             match self.resolve(text, values)?.as_str() {
                 "shim" => FileSource::Embedded(Embedded::Shim),
                 other => {
-                    let problem = format!("nothing named {other:?} is embedded: expected shim");
+                    let problem = format!("invalid embedded file {other:?}: expected shim");
                     return Err(self.error(text, problem));
                 }
             }
         } else {
-            return Err(self.error(&entry.to, "a file comes from nowhere"));
+            return Err(self.error(&entry.to, "this file has no source"));
         };
         let target_text = self.resolve(&entry.to, values)?;
         let target: ImagePath = target_text
@@ -104,7 +104,10 @@ impl Recipe {
         let relative = self.relative(text, path)?;
         match &self.origin.folder {
             Some(folder) => Ok(folder.join(relative)),
-            None => Err(self.error(text, "a recipe that ships has no folder: use context")),
+            None => Err(self.error(
+                text,
+                "a recipe that ships has no folder of its own: use context",
+            )),
         }
     }
 

@@ -144,7 +144,7 @@ pub enum RecipeError {
         known: Vec<String>,
     },
     /// A value is not of its variable's type.
-    #[error("{value:?} is no {expected}, which the variable {variable:?} has to be")]
+    #[error("invalid value {value:?} for the variable {variable:?}: expected {expected}")]
     WrongType {
         /// The variable.
         variable: String,
@@ -176,7 +176,7 @@ impl Diagnose for RecipeError {
                 ..
             } => Some(format!("did you mean {nearest:?}?")),
             Self::UnknownVariable { known, .. } if known.is_empty() => {
-                Some("it has no variables at all: leave out --set".to_owned())
+                Some("it has no variables: leave out --set".to_owned())
             }
             Self::UnknownVariable { known, .. } => {
                 Some(format!("its variables are: {}", known.join(", ")))
@@ -310,7 +310,7 @@ impl Recipe {
         Err(self.error(
             name,
             format!(
-                "{:?} is no image name: expected lower-case letters, digits and single - _ . /",
+                "invalid image name {:?}: expected lower-case letters, digits and single - _ . /",
                 name.value
             ),
         ))
@@ -327,7 +327,7 @@ impl Recipe {
             if let Some(default) = &variable.default
                 && !variable.kind.accepts(&default.value)
             {
-                let problem = format!("the default of {name:?} is no {}", variable.kind);
+                let problem = format!("invalid default of {name:?}: expected {}", variable.kind);
                 return Err(self.error(default, problem));
             }
         }

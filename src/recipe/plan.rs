@@ -355,7 +355,7 @@ impl Recipe {
         let mut variables = BTreeMap::new();
         for (name, text) in texts {
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(self.error(text, format!("{name:?} is no name of a variable")));
+                return Err(self.error(text, format!("invalid name of a variable: {name:?}")));
             }
             let same = |known: &&String| known.eq_ignore_ascii_case(name);
             if let Some(known) = variables.keys().find(same) {
@@ -377,7 +377,7 @@ impl Recipe {
             .filter(|seconds| (1..=MOST).contains(seconds))
             .ok_or_else(|| {
                 let problem =
-                    format!("{value:?} is no shutdown timeout: expected 1 to {MOST} seconds");
+                    format!("invalid shutdown timeout {value:?}: expected 1 to {MOST} seconds");
                 self.error(text, problem)
             })
     }
@@ -391,7 +391,7 @@ impl Recipe {
             }
             _ => Err(self.error(
                 text,
-                format!("{value:?} is no port: expected 8080 or 53/udp"),
+                format!("invalid port {value:?}: expected 8080 or 53/udp"),
             )),
         }
     }

@@ -222,7 +222,7 @@ impl Recipe {
             "replace_values" => Ok(KeyMode::ReplaceValues),
             other => Err(self.error(
                 text,
-                format!("{other:?} is no mode: expected merge, replace or replace_values"),
+                format!("invalid mode {other:?}: expected merge, replace or replace_values"),
             )),
         }
     }
@@ -246,7 +246,7 @@ fn typed(kind: &str, data: &Data, values: &Values) -> Result<RegistryData, Strin
     let number_of = |data: &Data| -> Result<i64, String> {
         let text = text_of(data)?;
         text.parse()
-            .map_err(|_| format!("{text:?} is no whole number, which {kind} takes"))
+            .map_err(|_| format!("invalid {kind} {text:?}: expected a whole number"))
     };
     match (DataType::from_name(kind), data) {
         (Some(DataType::SZ), _) => Ok(RegistryData::sz(&text_of(data)?)),
@@ -267,13 +267,12 @@ fn typed(kind: &str, data: &Data, values: &Values) -> Result<RegistryData, Strin
                 .chars()
                 .filter(|c| !c.is_whitespace() && *c != ',')
                 .collect();
-            let bytes = hex::decode(&digits).map_err(|_| {
-                format!("{text:?} is no row of bytes, which {kind} takes: expected 00 ff")
-            })?;
+            let bytes = hex::decode(&digits)
+                .map_err(|_| format!("invalid {kind} {text:?}: expected bytes such as 00 ff"))?;
             Ok(RegistryData::new(other, bytes))
         }
         (None, _) => Err(format!(
-            "{kind:?} is no type of a value: expected sz, expand_sz, multi_sz, dword, qword, binary, \
+            "unknown type {kind:?}: expected sz, expand_sz, multi_sz, dword, qword, binary, \
              none or another that the registry has"
         )),
     }

@@ -120,7 +120,12 @@ fn variables_have_types_defaults_and_places() {
     let plan = plan_with(&needs_port, &[("port", "8080")]).unwrap();
     assert_eq!(plan.ports, ["8080/tcp"]);
     let error = plan_with(&needs_port, &[("port", "http")]).unwrap_err();
-    assert!(error.to_string().contains("is no integer"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("invalid value \"http\" for the variable \"port\": expected integer"),
+        "{error}"
+    );
     let error = plan_with(&needs_port, &[("prt", "1")]).unwrap_err();
     assert_eq!(error.hint().as_deref(), Some("did you mean \"port\"?"));
     let error = plan_with(&needs_port, &[("region", "eu")]).unwrap_err();
@@ -210,7 +215,10 @@ fn registry_values_get_the_type_that_they_look_like_or_say() {
 fn registry_entries_that_cannot_be_are_refused() {
     for (entry, said) in [
         ("key = 'HKCU\\Software\\X'", "4:7: "),
-        ("key = 'HKLM\\SOFTWARE\\X'\nmode = \"mrge\"", "no mode"),
+        (
+            "key = 'HKLM\\SOFTWARE\\X'\nmode = \"mrge\"",
+            "invalid mode \"mrge\"",
+        ),
         (
             "key = 'HKLM\\SOFTWARE\\X'\ndelete = true\nvalues = { A = 1 }",
             "nothing else",
@@ -222,7 +230,7 @@ fn registry_entries_that_cannot_be_are_refused() {
         ("key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = 1.5 }", "5:16: "),
         (
             "key = 'HKLM\\SOFTWARE\\X'\nvalues = { A = { type = \"wrd\", data = 1 } }",
-            "no type",
+            "unknown type \"wrd\"",
         ),
     ] {
         let found = problem(&format!("[[registry]]\n{entry}\n"));
@@ -263,8 +271,11 @@ fn a_registration_file_is_imported_and_its_mistakes_are_placed() {
 #[test]
 fn names_of_variables_are_those_that_windows_tells_apart() {
     for (env, said) in [
-        (r#"{ "A=B" = "x" }"#, "recipe.toml:3:17: \"A=B\" is no name"),
-        (r#"{ "" = "x" }"#, "\"\" is no name"),
+        (
+            r#"{ "A=B" = "x" }"#,
+            "recipe.toml:3:17: invalid name of a variable: \"A=B\"",
+        ),
+        (r#"{ "" = "x" }"#, "invalid name of a variable: \"\""),
         (
             r#"{ PATH = "x", Path = "y" }"#,
             "PATH and Path are the same",
@@ -281,7 +292,7 @@ fn ports_are_numbers_with_a_protocol() {
     assert_eq!(plan.ports, ["80/tcp", "81/tcp", "82/tcp", "53/udp"]);
     for port in ["0", "65536", "80/icmp", "-1", "http"] {
         let problem = problem(&format!("ports = [\"{port}\"]\n"));
-        assert!(problem.contains("is no port"), "{problem}");
+        assert!(problem.contains("invalid port"), "{problem}");
     }
 }
 
@@ -289,7 +300,7 @@ fn ports_are_numbers_with_a_protocol() {
 fn a_name_is_one_that_registries_take() {
     for name in ["", "App", "a b", "-a", "a.", "a//b", "a..b", "a-/b"] {
         let error = recipe(&format!("name = \"{name}\"\nbase = \"x\"\n")).unwrap_err();
-        assert!(error.to_string().contains("is no image name"), "{error}");
+        assert!(error.to_string().contains("invalid image name"), "{error}");
     }
     assert!(recipe("name = \"shop/web-1.2_3\"\nbase = \"x\"\n").is_ok());
 }
@@ -319,7 +330,9 @@ fn a_shutdown_timeout_is_a_number_of_seconds() {
         Some(90)
     );
     for value in ["0", "-1", "\"30s\"", "30000000"] {
-        assert!(problem(&format!("shutdown_timeout = {value}")).contains("no shutdown timeout"));
+        assert!(
+            problem(&format!("shutdown_timeout = {value}")).contains("invalid shutdown timeout")
+        );
     }
 }
 

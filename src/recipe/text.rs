@@ -229,7 +229,7 @@ impl Values {
                 Some(value) => filled.push_str(value),
                 None => {
                     return Err(format!(
-                        "there is no variable {name:?}; write $${{ for a plain ${{"
+                        "unknown variable {name:?}; write $${{ for a plain ${{"
                     ));
                 }
             }

@@ -52,8 +52,8 @@ pub(super) fn outcome(plan: &Plan) -> String {
     match (plan.actions.is_empty(), left) {
         (true, 0) => "There is nothing to do.".to_owned(),
         (false, 0) => "Then everything starts.".to_owned(),
-        (true, _) => format!("Nothing that could be planned mends this: {}.", plan.then),
-        (false, _) => format!("Then there is still something left: {}.", plan.then),
+        (true, _) => format!("No planned action solves this: {}.", plan.then),
+        (false, _) => format!("This is left then: {}.", plan.then),
     }
 }
 

@@ -139,7 +139,7 @@ fn about_scheduling(
 fn why_nowhere(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
     if let Some(name) = &scheduling.node_name {
         return (
-            format!("it names the node {name}, which is no Windows node here"),
+            format!("it names the node {name}, which is not one of the Windows nodes"),
             "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
         );
     }

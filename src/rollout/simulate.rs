@@ -19,7 +19,7 @@ pub struct Simulation {
 /// A text that says no such thing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no simulation: expected NODE=BUILD such as win-a=17763.1158 or win-*=17763.1158"
+    "invalid simulation {text:?}: expected NODE=BUILD such as win-a=17763.1158 or win-*=17763.1158"
 )]
 pub struct SimulationError {
     text: String,

@@ -372,7 +372,10 @@ fn a_node_without_a_version_is_named_with_the_mend_and_in_the_json() {
         .args(["--nodes", "nodes.json", "--format", "json"])
         .assert()
         .code(0)
-        .stderr(contains("node win-b does not tell").and(contains("--host-build 17763.973")))
+        .stderr(
+            contains("left out node win-b, which does not report")
+                .and(contains("--host-build 17763.973")),
+        )
         .get_output()
         .stdout
         .clone();
@@ -749,7 +752,7 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
     site.build("pause")
         .assert()
         .code(2)
-        .stderr(contains("no host is named"));
+        .stderr(contains("no host given"));
     site.build("pause")
         .args(["--host-build", "14393.1"])
         .assert()
@@ -787,7 +790,7 @@ fn a_recipe_of_ones_own_is_not_hidden_silently_by_one_that_ships() {
     );
     built("pause")
         .stdout(contains("WaitToKillServiceTimeout"))
-        .stderr(contains("note: \"pause\" is the recipe that ships").and(contains("./pause")));
+        .stderr(contains("note: using the recipe \"pause\" that ships").and(contains("./pause")));
     built("./pause")
         .stdout(contains("WaitToKillServiceTimeout").not())
         .stderr("");

@@ -227,7 +227,7 @@ fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
         ),
         (r#"{"kind":"List","items":[]}"#, "the node list is empty"),
         (r#"{"kind":"PodList","items":[]}"#, "found kind \"PodList\""),
-        ("", "stdin: nothing is there"),
+        ("", "stdin: it is empty"),
         ("nodes", "line 1, column 2"),
     ] {
         wincimg()
@@ -256,13 +256,13 @@ fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
         .args(image)
         .assert()
         .code(2)
-        .stderr(contains("\"yesterday\" is no day: expected YYYY-MM-DD"));
+        .stderr(contains("invalid day \"yesterday\": expected YYYY-MM-DD"));
     wincimg().assert().code(2).stderr(contains("hint: "));
     wincimg()
         .args(["--host-build", "20348.1", "--images", "built.json"])
         .assert()
         .code(2)
-        .stderr(contains("--images only says what images are"));
+        .stderr(contains("--images only describes images"));
     wincimg()
         .args(["--nodes", "/nowhere/nodes.json"])
         .args(image)
@@ -313,7 +313,7 @@ fn defaults_come_from_the_folders_wincimg_toml() {
     run(&["--host-build", "17763.1158"]).code(0);
     write("strct = true\n");
     run(&[]).code(2).stderr(contains(
-        "wincimg.toml:1:1: there is no flag --strct here\nhint: did you mean strict?",
+        "wincimg.toml:1:1: unknown flag --strct\nhint: did you mean strict?",
     ));
     write("[check-compat]\nhost-build = [17763.973]\n");
     run(&[]).code(2).stderr(contains(

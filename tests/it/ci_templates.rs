@@ -148,7 +148,7 @@ fn the_cron_job_gives_arguments_that_the_program_takes() {
         .env("KUBECONFIG", "/nowhere/config")
         .assert()
         .code(3)
-        .stderr(contains("cannot tell which cluster to ask"));
+        .stderr(contains("cannot find out which cluster to ask"));
     let account = &documents("kubernetes/rbac.yaml")[1]["metadata"];
     assert_eq!(pod["serviceAccountName"], account["name"]);
     assert_eq!(job["metadata"]["namespace"], account["namespace"]);

@@ -64,7 +64,7 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
         [
             "reachable over plain HTTP, listed as insecure",
             "none needed",
-            "nanoserver images by their tags: 1"
+            "found images of nanoserver: 1"
         ]
     );
     let output = doctor(arguments.as_flattened()).output().unwrap();
@@ -270,6 +270,6 @@ fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
     let (code, catalog) = checks(arguments.as_flattened(), microsofts);
     assert_eq!(code, 0, "{catalog:#?}");
     let finding = catalog[0]["finding"].as_str().unwrap();
-    assert!(finding.starts_with("out of reach ("), "{finding}");
+    assert!(finding.starts_with("not reachable ("), "{finding}");
     assert!(finding.contains("--catalog names a copy"), "{finding}");
 }

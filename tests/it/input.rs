@@ -41,9 +41,9 @@ fn a_list_of_nothing_is_told_from_a_text_that_is_none() {
     cut.pop();
     let half_mark = utf16("", u16::to_le_bytes);
     for (bytes, said, hint) in [
-        (&b""[..], "nothing is there", "kubectl may have failed"),
-        (b"\r\n\r\n", "nothing is there", "kubectl may have failed"),
-        (&half_mark, "nothing is there", "kubectl may have failed"),
+        (&b""[..], "it is empty", "kubectl may have failed"),
+        (b"\r\n\r\n", "it is empty", "kubectl may have failed"),
+        (&half_mark, "it is empty", "kubectl may have failed"),
         (
             br#"{"kind": "List", "items": null}"#,
             "the node list is empty",

@@ -126,7 +126,7 @@ fn refusals_say_what_to_do() {
     for (code, words, hint) in [
         (
             401,
-            "does not know who asks (401): Unauthorized",
+            "refused the credentials (401): Unauthorized",
             "log in again",
         ),
         (
@@ -163,7 +163,9 @@ fn a_list_whose_pages_became_too_old_is_begun_again() {
         .args(["--image-build", "17763.973"])
         .assert()
         .code(3)
-        .stderr(contains("forgot the list of nodes before its last page"));
+        .stderr(contains(
+            "let the list of nodes expire before its last page",
+        ));
 }
 
 #[test]
@@ -174,7 +176,7 @@ fn an_unknown_context_is_told_before_anything_is_asked() {
         .assert()
         .code(3)
         .stderr(
-            contains("cannot tell which cluster to ask")
+            contains("cannot find out which cluster to ask")
                 .and(contains("nowhere"))
                 .and(contains("--context")),
         );

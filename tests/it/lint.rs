@@ -174,7 +174,7 @@ fn a_base_image_tells_its_shell_and_its_version() {
     with_base(&format!("{}/team/linux:1", registry.host))
         .assert()
         .code(2)
-        .stderr(contains("is no Windows image"));
+        .stderr(contains("is not a Windows image"));
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn what_cannot_be_read_is_said_with_its_name() {
             .assert()
             .code(3)
             .stdout("")
-            .stderr(contains("- has no FROM, and so is no Dockerfile"));
+            .stderr(contains("- is not a Dockerfile: it has no FROM"));
     }
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.arg("lint").assert().code(2);

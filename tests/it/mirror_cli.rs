@@ -165,7 +165,9 @@ fn nodes_choose_the_base_images() {
         .assert()
         .code(0)
         .stdout(contains("copied:").and(contains("in 3 blobs")))
-        .stderr(contains("node c does not tell its Windows version"));
+        .stderr(contains(
+            "left out node c, which does not report its Windows version",
+        ));
 }
 
 #[test]

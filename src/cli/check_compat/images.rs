@@ -165,10 +165,8 @@ pub(super) fn look(
             known.unwrap_or_else(|| Image {
                 reference: Some(reference),
                 content: Content::Unreadable {
-                    reason: "no registry is asked with --offline".to_owned(),
-                    hint: Some(
-                        "say what it is with --images FILE, or leave out --offline".to_owned(),
-                    ),
+                    reason: "--offline asks no registry".to_owned(),
+                    hint: Some("describe it with --images FILE, or leave out --offline".to_owned()),
                 },
             })
         })
@@ -188,7 +186,7 @@ pub(super) fn add_details(
         registry_args::run(async { Ok(details.fetch(images, &registry, &progress).await) })?;
     for reference in failed {
         session.warn(format_args!(
-            "size and time to stop of {reference} could not be read, and are not checked"
+            "could not read the size and stop timeouts of {reference}: they are not checked"
         ));
     }
     Ok(())

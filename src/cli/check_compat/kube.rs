@@ -10,7 +10,7 @@ use crate::cluster::workloads::Workload;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Cluster options")]
 pub(super) struct KubeArgs {
-    /// Take nodes from the cluster, and with no image given its workloads too
+    /// Read nodes from the cluster, and its workloads too where no image is given
     #[arg(long)]
     pub(super) kube: bool,
     /// The context of the kubeconfig [default: the current one, or the pod's own cluster]
@@ -22,7 +22,7 @@ pub(super) struct KubeArgs {
     /// Only workloads whose labels match, such as app=web,tier!=cache
     #[arg(long, value_name = "LABELS", requires = "kube")]
     selector: Option<String>,
-    /// Go on, and print every change of a verdict as nodes change
+    /// Keep running, and print every verdict that changes as nodes change
     #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]
     pub(super) watch: bool,
 }

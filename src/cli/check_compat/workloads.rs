@@ -23,7 +23,7 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Workload>, Failure> {
     if list.workloads.is_empty() && !files.is_empty() {
         let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
         return Err(
-            Failure::usage(anyhow!("there is no workload in {}", names.join(", "))).hint(HINT),
+            Failure::usage(anyhow!("found no workload in {}", names.join(", "))).hint(HINT),
         );
     }
     Ok(list.into_workloads())

@@ -60,7 +60,7 @@ impl Work<'_> {
             let name = key.get_ref().to_string();
             if let DeValue::Table(inner) = value.get_ref() {
                 if command.find_subcommand(&name).is_none() {
-                    let problem = format!("there is no command {name:?}");
+                    let problem = format!("unknown command {name:?}");
                     let failure = self.file.problem(key.span(), &problem);
                     let known = command.get_subcommands().map(Command::get_name);
                     return Err(with_guess(failure, nearest(&name, known)));
@@ -69,7 +69,7 @@ impl Work<'_> {
                 continue;
             }
             if NOT_IN_FILE.contains(&name.as_str()) || !has_flag(&command, &name) {
-                let problem = format!("there is no flag --{name} here");
+                let problem = format!("unknown flag --{name}");
                 let failure = self.file.problem(key.span(), &problem);
                 let known = flags(&command);
                 return Err(with_guess(failure, nearest(&name, known.into_iter())));

@@ -24,8 +24,8 @@ const UNASKED: Duration = Duration::from_secs(5);
 #[derive(Debug, Args)]
 pub(super) struct CatalogArg {
     #[arg(long, value_name = "URL", help = format!(
-        "The Microsoft Update Catalog, or a copy of it; one that is named has to answer \
-         [default: {DEFAULT_CATALOG}]"
+        "The Microsoft Update Catalog, or a copy of it; it is a problem if the one that you name \
+         does not answer [default: {DEFAULT_CATALOG}]"
     ))]
     catalog: Option<String>,
 }
@@ -63,7 +63,7 @@ impl CatalogArg {
         };
         if self.catalog.is_none() {
             let finding = format!(
-                "out of reach ({finding}); only `hotfix search` and `hotfix fetch` need it, and \
+                "not reachable ({finding}); only `hotfix search` and `hotfix fetch` need it, and \
                  --catalog names a copy"
             );
             return Check::ok(KIND, &subject, finding);

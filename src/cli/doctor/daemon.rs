@@ -8,7 +8,7 @@ use crate::engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
 use crate::oci::remote::Connection;
 
 const KIND: &str = "docker daemon";
-const WITHOUT: &str = "builds without commands need none, with --engine direct";
+const WITHOUT: &str = "--engine direct builds without one, unless there are commands to run";
 
 /// What is to be said of the daemon, and whether it trusts the registries that were reached.
 pub(super) async fn check(arguments: &DockerArgs, reached: &[(String, Connection)]) -> Vec<Check> {
@@ -17,7 +17,7 @@ pub(super) async fn check(arguments: &DockerArgs, reached: &[(String, Connection
         Err(error) => {
             let mend = error
                 .hint()
-                .unwrap_or_else(|| "mend or remove the file".to_owned());
+                .unwrap_or_else(|| "correct or remove the file".to_owned());
             return vec![Check::problem(KIND, "unknown", error.to_string(), mend)];
         }
     };
@@ -25,7 +25,7 @@ pub(super) async fn check(arguments: &DockerArgs, reached: &[(String, Connection
     match ask(endpoint.clone()).await {
         Ok((daemon, info)) => check_answer(&daemon, &info, &subject, reached).await,
         Err(_) if !endpoint.is_chosen() => {
-            let finding = format!("there is none; {WITHOUT}");
+            let finding = format!("found none; {WITHOUT}");
             vec![Check::ok(KIND, &subject, finding)]
         }
         Err(error) => {
@@ -63,7 +63,11 @@ async fn check_answer(
             continue;
         }
         checks.push(match preflight.registry(host, *connection).await {
-            Ok(()) => Check::ok("docker trust", host, "the daemon takes it over plain HTTP"),
+            Ok(()) => Check::ok(
+                "docker trust",
+                host,
+                "the daemon accepts it over plain HTTP",
+            ),
             Err(obstacle) => {
                 Check::problem("docker trust", host, obstacle.to_string(), obstacle.hint())
             }
@@ -89,10 +93,10 @@ fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
             KIND,
             subject,
             finding(&format!(
-                "{:?}, which does not tell its revision",
+                "{:?}, which does not report its revision",
                 info.operating_system
             )),
-            "install a newer Docker there, so that bases can be held against the host's version",
+            "install a newer Docker there, so that bases can be compared with the host's version",
         ),
     }
 }

@@ -23,9 +23,9 @@ use crate::oci::copy::PlatformFilter;
 use crate::oci::store::{Location, Source};
 use crate::windows::regfile::to_utf16;
 
-/// Show what an image is: its Windows, how it starts and stops, its layers and registry changes
+/// Show what is in an image: its Windows, how it starts and stops, layers, registry changes
 ///
-/// Of an index all images for Windows are shown, unless --platform says otherwise.
+/// Shows all Windows images of an index, unless --platform chooses others.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
@@ -47,10 +47,10 @@ pub(super) struct Inspect {
     // all commands; it means nothing here.
     #[arg(long, action = ArgAction::SetTrue, value_parser = is_true)]
     registry: bool,
-    /// Show the registry that a container finds: that of Windows with all changes over it
+    /// Show the registry as a container sees it: that of Windows with all changes applied
     #[arg(long)]
     merged: bool,
-    /// How much of the layers above the bottom one is read
+    /// How much to read of the layers above the bottom one
     #[arg(long, value_enum, default_value = "small")]
     layers: LayersArg,
     /// The form of the result
@@ -64,9 +64,9 @@ pub(super) struct Inspect {
 enum LayersArg {
     /// Nothing
     None,
-    /// Small ones whole, the beginning of large ones
+    /// All of small layers, the beginning of large ones
     Small,
-    /// All, whatever their size
+    /// All of every layer
     All,
 }
 
@@ -114,7 +114,7 @@ impl Inspect {
         let wanted = self.wanted()?;
         if let Some(place) = self.on_disk() {
             session.note(format_args!(
-                "{} is looked for in its registry; for what is here say {place}",
+                "looking for {} in its registry; the one on this disk is {place}",
                 self.image
             ));
         }
@@ -152,7 +152,7 @@ impl Inspect {
             _ => None,
         };
         if form.is_some() && self.layers == LayersArg::None {
-            let problem = anyhow!("the registry cannot be shown without reading layers");
+            let problem = anyhow!("cannot show the registry without reading layers");
             return Err(Failure::usage(problem).hint("leave out --layers none"));
         }
         Ok(Wanted {
@@ -172,7 +172,7 @@ impl Inspect {
         for image in &inspection.images {
             if !image.is_windows() {
                 session.note(format_args!(
-                    "{} is for {}: there is no registry in it",
+                    "{} is for {}, which has no registry",
                     self.image,
                     image.platform()
                 ));
@@ -182,16 +182,15 @@ impl Inspect {
                     Reading::Skipped {
                         reason: Skipped::Large,
                     } => session.note(format_args!(
-                        "layer {number} ({}) has more than {} MiB and no hives at its beginning: \
-                         --layers all reads it",
+                        "skipped layer {number} ({}), which is larger than {} MiB and does not begin with \
+                         hives: --layers all reads it",
                         layer.digest,
                         SMALL_LAYER >> 20
                     )),
                     Reading::Skipped {
                         reason: Skipped::ForeignBytes,
                     } => session.note(format_args!(
-                        "layer {number} ({}) is foreign and {place} does not have its bytes: it is \
-                         not read",
+                        "skipped layer {number} ({}), which is foreign: {place} does not have its bytes",
                         layer.digest
                     )),
                     _ => {}
@@ -220,7 +219,7 @@ fn registry_file(inspection: &Inspection) -> Result<&str, Failure> {
             "the image is not for Windows and has no registry"
         ))),
         images => Err(Failure::usage(anyhow!(
-            "a registration file is for one image, and these are {}",
+            "--format reg takes one image, and these are {}",
             images.len()
         ))
         .hint("choose one with --platform windows/amd64:OSVERSION")),
@@ -245,7 +244,7 @@ fn conclude(inspection: Inspection, session: &Session) -> Result<Answer, Failure
     }
     for other in inspection.others {
         if let EntryKind::Unreadable { problem } = other.kind {
-            let what = format!("cannot read {}, which the index names", other.digest);
+            let what = format!("cannot read {}, which the index lists", other.digest);
             failures.push(Failure::from(problem).context(what));
         }
     }

@@ -215,7 +215,7 @@ fn command_line(arguments: &[String], escaped: bool) -> String {
 fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<()> {
     let mut lines = vec![format!("{} s", shutdown.seconds)];
     if shutdown.is_default() {
-        lines[0] += ", as Windows has it";
+        lines[0] += ", the default of Windows";
     }
     for (setting, found) in std::iter::zip(Setting::BOTH, [&shutdown.process, &shutdown.service]) {
         if let Some(ShutdownSetting { data, layer, .. }) = found {
@@ -226,7 +226,7 @@ fn write_shutdown(shutdown: &ShutdownTimes, out: &mut dyn Write) -> io::Result<(
         lines.push(format!("warning: {warning}"));
     }
     if !shutdown.complete {
-        lines.push("may be otherwise: not every layer was read".to_owned());
+        lines.push("may be wrong: not every layer was read".to_owned());
     }
     rows(out, "shutdown", lines)
 }

@@ -60,6 +60,6 @@ fn windows_entry(index: &Index, host: Option<HostBuild>) -> Option<&Descriptor> 
 }
 
 fn not_windows(location: &Location) -> Failure {
-    Failure::usage(anyhow!("{location} is no Windows image"))
-        .hint("--base takes the image that the Dockerfile's FROM names")
+    Failure::usage(anyhow!("{location} is not a Windows image"))
+        .hint("give --base the image that the Dockerfile's FROM names")
 }

@@ -104,23 +104,23 @@ fn what_is_no_pattern_is_named_with_its_line() {
     for (text, expected) in [
         (
             "a\n[a",
-            r#".dockerignore:2: "[a" is no pattern: a [ is not closed"#,
+            r#".dockerignore:2: invalid pattern "[a": a [ is not closed"#,
         ),
         (
             "!",
-            r#".dockerignore:1: "!" is no pattern: there is nothing after the !"#,
+            r#".dockerignore:1: invalid pattern "!": there is nothing after the !"#,
         ),
         (
             "[]a",
-            r#".dockerignore:1: "[]a" is no pattern: a ] stands where a character is expected"#,
+            r#".dockerignore:1: invalid pattern "[]a": a ] stands where a character is expected"#,
         ),
         (
             "[a-]",
-            r#".dockerignore:1: "[a-]" is no pattern: a ] stands where a character is expected"#,
+            r#".dockerignore:1: invalid pattern "[a-]": a ] stands where a character is expected"#,
         ),
         (
             r"a\",
-            r#".dockerignore:1: "a\\" is no pattern: nothing follows the last \"#,
+            r#".dockerignore:1: invalid pattern "a\\": nothing follows the last \"#,
         ),
     ] {
         assert_eq!(problem(text), expected);

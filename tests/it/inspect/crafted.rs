@@ -46,7 +46,7 @@ fn a_large_layer_with_files_first_is_read_only_when_all_are_wanted() {
     let layout = InLayout::new(&large(&files));
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(said.contains(") has more than 64 MiB"), "{said}");
+    assert!(said.contains("), which is larger than 64 MiB"), "{said}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["reason"], "large");
     assert_eq!(image["shutdown"]["seconds"], 5);
@@ -92,7 +92,7 @@ fn a_foreign_layer_without_bytes_is_skipped_with_a_note() {
     std::fs::remove_file(layout.blob(&image, 2)).unwrap();
     let (code, found, said) = json_of(&mut inspect(&layout.place, &[]));
     assert_eq!(code, 0);
-    assert!(said.contains(") is foreign and oci:"), "{said}");
+    assert!(said.contains("), which is foreign: oci:"), "{said}");
     let image = &found["images"][0];
     assert_eq!(image["layers"][1]["foreign"], true);
     assert_eq!(image["layers"][1]["reason"], "foreign_bytes");

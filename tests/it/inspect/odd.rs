@@ -36,7 +36,7 @@ fn an_image_for_linux_is_shown_without_a_registry() {
         (&json!(null), &json!(null))
     );
     assert!(
-        said.contains("is for linux/amd64: there is no registry in it"),
+        said.contains("is for linux/amd64, which has no registry"),
         "{said}"
     );
     inspect(&layout.place, &["--format", "reg"])
@@ -94,7 +94,7 @@ fn of_an_index_the_images_for_windows_are_shown_and_the_rest_is_named() {
     let (_folder, place) = mixed();
     let (code, found, said) = json_of(&mut inspect(&place, &[]));
     assert_eq!(code, 3);
-    assert!(said.contains("which the index names"), "{said}");
+    assert!(said.contains("which the index lists"), "{said}");
     assert_eq!(found["images"].as_array().unwrap().len(), 1);
     assert_eq!(found["images"][0]["shutdown"]["seconds"], 20);
     let kinds: Vec<&Value> = found["others"]
@@ -132,7 +132,7 @@ fn what_is_no_image_is_refused_by_what_it_is() {
         .assert()
         .code(3)
         .stdout("")
-        .stderr(contains("is no image").and(contains("vnd.cncf.helm.config")));
+        .stderr(contains("is not an image").and(contains("vnd.cncf.helm.config")));
 }
 
 #[test]
@@ -289,5 +289,5 @@ fn a_file_that_was_named_like_an_image_is_pointed_at() {
         .env("HTTPS_PROXY", "http://127.0.0.1:1")
         .assert()
         .code(3)
-        .stderr(contains("for what is here say docker-archive:app.tar"));
+        .stderr(contains("the one on this disk is docker-archive:app.tar"));
 }

@@ -120,7 +120,9 @@ fn a_pod_that_nobody_can_place_is_left_out_with_a_word() {
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n")
         .assert()
         .code(0)
-        .stderr(contains("they do not say their system").and(contains("Pod default/p")));
+        .stderr(
+            contains("left out workloads for an unknown system").and(contains("Pod default/p")),
+        );
 }
 
 #[test]
@@ -161,7 +163,7 @@ fn what_has_one_cause_on_all_nodes_is_said_once() {
         ])
         .assert()
         .code(1)
-        .stdout(contains("no registry is asked with --offline").count(1));
+        .stdout(contains("--offline asks no registry").count(1));
 }
 
 #[test]
@@ -178,7 +180,7 @@ fn files_without_a_workload_do_not_open_the_gate() {
             .write_stdin(input)
             .assert()
             .code(2)
-            .stderr(contains("there is no workload in stdin").and(contains("hint: ")));
+            .stderr(contains("found no workload in stdin").and(contains("hint: ")));
     }
     wincimg()
         .args(["--nodes", "-", "--workloads", "-"])

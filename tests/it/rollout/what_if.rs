@@ -61,12 +61,12 @@ fn a_simulation_of_nothing_is_a_mistake() {
         .args(["--simulate", "win-z=17763.1158"])
         .assert()
         .code(2)
-        .stderr(contains("no node is called win-z").and(contains("hint: ")));
+        .stderr(contains("no node matches win-z").and(contains("hint: ")));
     kubeadm("17763.1158")
         .args(["--simulate-hotfix", "KB4000000"])
         .assert()
         .code(2)
-        .stderr(contains("KB4000000 is no cumulative update"));
+        .stderr(contains("KB4000000 is not a cumulative update"));
     kubeadm("17763.1158")
         .args(["--simulate", "win-a"])
         .assert()

@@ -16,7 +16,7 @@ const QUESTIONS: [&[&str]; 3] = [
 ];
 
 /// The ids of the arguments whose defaults an argument that was typed contradicts or adds to.
-pub(super) fn outdone(
+pub(super) fn overridden(
     command: &Command,
     matches: &ArgMatches,
     defaults: &[FlagDefault],
@@ -28,7 +28,7 @@ pub(super) fn outdone(
     let answers: Vec<&Arg> = arguments()
         .filter(|arg| typed.has(arg.get_id().as_str()))
         .collect();
-    let is_outdone = |default: &&FlagDefault| {
+    let is_overridden = |default: &&FlagDefault| {
         let Some(own) = arguments().find(|arg| *arg.get_id() == default.id) else {
             return false;
         };
@@ -43,7 +43,7 @@ pub(super) fn outdone(
     defaults
         .iter()
         .filter(|default| default.counts(&typed))
-        .filter(is_outdone)
+        .filter(is_overridden)
         .map(|default| default.id.clone())
         .collect()
 }
