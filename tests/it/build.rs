@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::serving::serve;
 use crate::support::component;
 use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::serve::serve;
 use axum::Router;
 use axum::http::StatusCode;
 use bytes::Bytes;
@@ -280,7 +280,8 @@ fn a_registry_that_lets_nobody_in_is_heard_before_a_large_layer_is_compressed() 
         let challenge = [("www-authenticate", "Basic realm=\"locked\"")];
         (StatusCode::UNAUTHORIZED, challenge, "")
     });
-    let locked = serve(|_| locked).to_string();
+    let served = serve(locked);
+    let locked = served.host();
     let large = fs::File::create(site.path("large.bin")).unwrap();
     large.set_len(16 << 30).unwrap();
     site.write(

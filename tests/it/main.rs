@@ -43,7 +43,6 @@ mod registry_uploads;
 mod render;
 mod report_html;
 mod rollout;
-mod serving;
 mod stand_in;
 mod store;
 mod support;

@@ -46,7 +46,7 @@ async fn a_second_run_transfers_nothing() {
     let Some(world) = World::new().await else {
         return;
     };
-    let (base, _served) = foreign_base(OLD, 1).await;
+    let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
         .await;
@@ -68,8 +68,8 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
     let Some(world) = World::new().await else {
         return;
     };
-    let (old, _old_served) = foreign_base(OLD, 1).await;
-    let (new, _new_served) = foreign_base(NEW, 5).await;
+    let (old, _old_served) = foreign_base(OLD, 1);
+    let (new, _new_served) = foreign_base(NEW, 5);
     let sink = world.sink("windows/servercore:1809");
     for base in [&old, &new] {
         base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -119,7 +119,7 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
     let Some(world) = World::new().await else {
         return;
     };
-    let (base, _served) = foreign_base(OLD, 1).await;
+    let (base, _served) = foreign_base(OLD, 1);
     let name = "windows/servercore:1809";
     let sink = world.sink(name);
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -174,7 +174,7 @@ async fn skopeo_pulls_what_was_mirrored() {
     let (Some(skopeo), Some(world)) = (support::component("skopeo"), World::new().await) else {
         return;
     };
-    let (base, _served) = foreign_base(OLD, 1).await;
+    let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
         .await;
@@ -289,7 +289,7 @@ async fn a_dry_run_says_what_would_move_and_changes_nothing() {
     let Some(world) = World::new().await else {
         return;
     };
-    let (base, served) = foreign_base(OLD, 1).await;
+    let (base, served) = foreign_base(OLD, 1);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
         .await;
@@ -406,7 +406,7 @@ async fn an_image_without_tag_is_published_by_its_digest() {
     let Some(world) = World::new().await else {
         return;
     };
-    let (base, _served) = foreign_base(OLD, 1).await;
+    let (base, _served) = foreign_base(OLD, 1);
     let sink = world.sink("app:1");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
         .await;

@@ -46,7 +46,7 @@ async fn one_image_that_fails_does_not_keep_the_others_out() {
     };
     let good = StandIn::new(Flavour::Docker, OLD, &[(4_000, 1)]);
     good.put(&world.sink("good:1"), Some("1")).await;
-    let (bad, served) = foreign_base(OLD, 5).await;
+    let (bad, served) = foreign_base(OLD, 5);
     drop(served);
     let sink = world.sink("bad:1");
     bad.put_blobs(&sink, |blob| blob.media_type != FOREIGN)
@@ -111,7 +111,7 @@ async fn a_foreign_layer_that_is_another_one_is_not_taken() {
     let (_, gzip) = support::windows_base::layer(40_000, 1);
     let mut lie = gzip.to_vec();
     lie[20_000] ^= 1;
-    let served = serve(Router::new().route("/layer", get(async move || lie))).await;
+    let served = serve(Router::new().route("/layer", get(async move || lie)));
     base.push(FOREIGN, 40_000, 1, vec![served.url("layer")]);
     let sink = world.sink("windows/servercore:1809");
     base.put_blobs(&sink, |blob| blob.media_type != FOREIGN)

@@ -208,7 +208,7 @@ async fn a_wrong_password_is_tried_once() {
             )
         }
     };
-    let server = serve(Router::new().fallback(refuse)).await;
+    let server = serve(Router::new().fallback(refuse));
     let folder = tempfile::tempdir().unwrap();
     let entry = json!({ "username": "bob", "password": "wrong" });
     let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
@@ -359,7 +359,7 @@ async fn a_proxy_from_the_environment_is_used_but_not_for_this_machine() {
         log.lock().unwrap().push(uri.to_string());
         async { "{}" }
     };
-    let proxy = serve(Router::new().fallback(answer)).await;
+    let proxy = serve(Router::new().fallback(answer));
     let environment = [("HTTP_PROXY", proxy.url("")), ("NO_PROXY", String::new())];
     let environment = environment
         .each_ref()

@@ -78,7 +78,7 @@ async fn a_download_from_a_server_without_ranges_skips_what_it_has() {
     let router = Router::new()
         .route("/v2/", get(|| async { "{}" }))
         .route(&path, get(move || async move { shared }));
-    let server = serve(router).await;
+    let server = serve(router);
     let proxy = FaultProxy::start(server.host(), first(1, reads_blob, Fault::CutAnswer(MIB))).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
@@ -185,7 +185,7 @@ async fn a_manifest_that_is_not_what_its_digest_says_is_refused() {
     let router = Router::new()
         .route("/v2/", get(|| async { "{}" }))
         .route("/v2/a/manifests/{which}", get(answer));
-    let server = serve(router).await;
+    let server = serve(router);
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     for which in ["1", &digest] {
         let error = repository.get_manifest(which).await.unwrap_err();
@@ -316,7 +316,7 @@ async fn a_manifest_that_is_too_large_is_not_read() {
     let router = Router::new()
         .route("/v2/", get(|| async { "{}" }))
         .route("/v2/a/manifests/1", get(|| async { vec![b' '; 5 * MIB] }));
-    let server = serve(router).await;
+    let server = serve(router);
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.get_manifest("1").await.unwrap_err();
     assert!(matches!(error, RegistryError::TooLarge { .. }), "{error:?}");

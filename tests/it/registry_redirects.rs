@@ -20,18 +20,18 @@ use crate::support::serve::{Served, serve};
 use crate::support::{chain, describe, docker_config, loopback_options, options, repository};
 
 /// A server that gives one blob and remembers the headers it was asked with.
-async fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, Served) {
+fn storage(bytes: &'static [u8]) -> (Arc<Mutex<Vec<HeaderMap>>>, Served) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let give = move |headers: HeaderMap| {
         log.lock().unwrap().push(headers);
         async move { bytes }
     };
-    (seen, serve(Router::new().route("/data", any(give))).await)
+    (seen, serve(Router::new().route("/data", any(give))))
 }
 
 /// A registry with a password that redirects every blob to a URL.
-async fn redirecting(to: String) -> Served {
+fn redirecting(to: String) -> Served {
     let answer = move |headers: HeaderMap| async move {
         match headers.get("authorization") {
             None => (
@@ -41,7 +41,7 @@ async fn redirecting(to: String) -> Served {
             Some(_) => (StatusCode::TEMPORARY_REDIRECT, [("Location", to)]),
         }
     };
-    serve(Router::new().fallback(answer)).await
+    serve(Router::new().fallback(answer))
 }
 
 fn with_password(folder: &Path, host: &str) -> Options {
@@ -54,8 +54,8 @@ fn with_password(folder: &Path, host: &str) -> Options {
 
 #[tokio::test]
 async fn a_redirect_to_another_host_is_followed_without_the_password() {
-    let (seen, storage) = storage(b"from the storage").await;
-    let server = redirecting(storage.url("data?signature=1")).await;
+    let (seen, storage) = storage(b"from the storage");
+    let server = redirecting(storage.url("data?signature=1"));
     let folder = tempfile::tempdir().unwrap();
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
@@ -71,8 +71,8 @@ async fn a_redirect_to_another_host_is_followed_without_the_password() {
 
 #[tokio::test]
 async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
-    let (seen, storage) = storage(b"from the storage").await;
-    let server = redirecting(storage.url("data?signature=very-secret")).await;
+    let (seen, storage) = storage(b"from the storage");
+    let server = redirecting(storage.url("data?signature=very-secret"));
     let folder = tempfile::tempdir().unwrap();
     let options = Options {
         insecure: vec![server.host()],
@@ -93,7 +93,7 @@ async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
 
 #[tokio::test]
 async fn redirects_without_end_are_an_error() {
-    let server = redirecting("/v2/a/again".to_owned()).await;
+    let server = redirecting("/v2/a/again".to_owned());
     let folder = tempfile::tempdir().unwrap();
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
@@ -103,7 +103,7 @@ async fn redirects_without_end_are_an_error() {
 
 #[tokio::test]
 async fn an_upload_that_goes_to_another_host_goes_there_without_the_password() {
-    let (seen, storage) = storage(b"").await;
+    let (seen, storage) = storage(b"");
     let location = storage.url("data");
     let answer = move |headers: HeaderMap| async move {
         match headers.get("authorization") {
@@ -114,7 +114,7 @@ async fn an_upload_that_goes_to_another_host_goes_there_without_the_password() {
             Some(_) => (StatusCode::ACCEPTED, [("Location", location)]),
         }
     };
-    let server = serve(Router::new().fallback(answer)).await;
+    let server = serve(Router::new().fallback(answer));
     let folder = tempfile::tempdir().unwrap();
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
@@ -129,8 +129,7 @@ async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url()
     let port = support::docker_registry::free_port();
     let server = redirecting(format!(
         "http://127.0.0.1:{port}/data?signature=very-secret"
-    ))
-    .await;
+    ));
     let folder = tempfile::tempdir().unwrap();
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
@@ -145,7 +144,7 @@ async fn a_broken_connection_to_storage_does_not_show_the_signature_of_its_url()
 
 #[tokio::test]
 async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
-    let (seen, storage) = storage(b"foreign").await;
+    let (seen, storage) = storage(b"foreign");
     let registry = Registry::new(options("127.0.0.1"), Arc::new(Silent)).unwrap();
     let urls = [storage.url("missing"), storage.url("data")];
     let blob = registry.url_source(&urls, &describe(b"foreign"));
@@ -162,7 +161,7 @@ async fn a_foreign_layer_comes_from_the_first_of_its_urls_that_has_it() {
 
 #[tokio::test]
 async fn a_foreign_layer_is_not_fetched_without_tls() {
-    let (seen, storage) = storage(b"foreign").await;
+    let (seen, storage) = storage(b"foreign");
     let registry = Registry::new(options("elsewhere.lan"), Arc::new(Silent)).unwrap();
     let blob = registry.url_source(&[storage.url("data")], &describe(b"foreign"));
     let mut bytes = Vec::new();

@@ -25,7 +25,7 @@ enum Paging {
 }
 
 /// A server of 5,000 tags, and a counter of the requests for them.
-async fn many_tags(paging: Paging) -> (support::serve::Served, Arc<AtomicUsize>) {
+fn many_tags(paging: Paging) -> (support::serve::Served, Arc<AtomicUsize>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let counter = requests.clone();
     let list = move |RawQuery(query): RawQuery| {
@@ -56,13 +56,13 @@ async fn many_tags(paging: Paging) -> (support::serve::Served, Arc<AtomicUsize>)
     let router = Router::new()
         .route("/v2/", get(|| async { "{}" }))
         .route("/v2/a/tags/list", get(list));
-    (serve(router).await, requests)
+    (serve(router), requests)
 }
 
 #[tokio::test]
 async fn five_thousand_tags_take_one_request_a_page() {
     for (paging, pages) in [(Paging::Link, 5), (Paging::LastOnly, 6)] {
-        let (server, requests) = many_tags(paging).await;
+        let (server, requests) = many_tags(paging);
         let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
         let tags = repository.tags().await.unwrap();
         assert_eq!((tags.len(), tags[4999].as_str()), (5000, "4999"));
@@ -72,7 +72,7 @@ async fn five_thousand_tags_take_one_request_a_page() {
 
 #[tokio::test]
 async fn pages_that_lead_back_to_themselves_are_an_error() {
-    let (server, _) = many_tags(Paging::Loop).await;
+    let (server, _) = many_tags(Paging::Loop);
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
     assert!(error.to_string().contains("leads nowhere new"), "{error}");

@@ -98,17 +98,17 @@ async fn registry(
 }
 
 /// A token server, a registry that sends people to it, and their common memory.
-async fn office() -> (Shared, Served, Served) {
+fn office() -> (Shared, Served, Served) {
     let office = Shared::default();
     let tokens = Router::new()
         .route("/token", any(give_token))
         .with_state(office.clone());
-    let tokens = serve(tokens).await;
+    let tokens = serve(tokens);
     let realm = tokens.url("token");
     let router = Router::new()
         .fallback(registry)
         .with_state((office.clone(), realm));
-    (office, tokens, serve(router).await)
+    (office, tokens, serve(router))
 }
 
 fn query(seen: &Seen) -> Vec<(String, String)> {
@@ -122,7 +122,7 @@ fn pair(name: &str, value: &str) -> (String, String) {
 
 #[tokio::test]
 async fn a_token_is_fetched_once_for_a_scope_and_used_again() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     let repository = repository(
         loopback_options(None),
         &format!("{}/some/app", server.host()),
@@ -146,7 +146,7 @@ async fn a_token_is_fetched_once_for_a_scope_and_used_again() {
 
 #[tokio::test]
 async fn many_requests_at_once_wait_for_one_token() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let digest = describe(b"x").digest().clone();
     let looks = (0..20).map(|_| repository.has_blob(&digest));
@@ -158,7 +158,7 @@ async fn many_requests_at_once_wait_for_one_token() {
 
 #[tokio::test]
 async fn a_token_that_expired_on_the_way_is_replaced() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     repository.tags().await.unwrap();
     office.lock().unwrap().valid.clear();
@@ -168,7 +168,7 @@ async fn a_token_that_expired_on_the_way_is_replaced() {
 
 #[tokio::test]
 async fn a_mount_asks_for_both_repositories_and_a_push_token_also_reads() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     let repository = repository(loopback_options(None), &format!("{}/target", server.host()));
     let digest = describe(b"x").digest().clone();
     assert!(repository.mount_blob(&digest, "source").await.unwrap());
@@ -188,7 +188,7 @@ async fn a_mount_asks_for_both_repositories_and_a_push_token_also_reads() {
 
 #[tokio::test]
 async fn a_password_goes_to_the_token_server_and_only_the_token_to_the_registry() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     let folder = tempfile::tempdir().unwrap();
     let entry = json!({ "username": "bob", "password": "sesame" });
     let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
@@ -219,7 +219,7 @@ async fn a_password_goes_to_the_token_server_and_only_the_token_to_the_registry(
 
 #[tokio::test]
 async fn an_identity_token_is_exchanged_by_a_form() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     let folder = tempfile::tempdir().unwrap();
     let entry = json!({ "identitytoken": "a b&c" });
     let file = docker_config(folder.path(), &json!({ "auths": { server.host(): entry } }));
@@ -249,7 +249,7 @@ async fn an_identity_token_is_exchanged_by_a_form() {
 
 #[tokio::test]
 async fn a_token_server_that_stumbles_is_asked_again() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     office.lock().unwrap().failures = vec![StatusCode::BAD_GATEWAY; 2];
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     assert_eq!(repository.tags().await.unwrap(), ["1"]);
@@ -257,7 +257,7 @@ async fn a_token_server_that_stumbles_is_asked_again() {
 
 #[tokio::test]
 async fn a_token_server_that_fails_is_named() {
-    let (office, tokens, server) = office().await;
+    let (office, tokens, server) = office();
     office.lock().unwrap().failures = vec![StatusCode::INTERNAL_SERVER_ERROR; 99];
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
@@ -281,7 +281,7 @@ async fn a_token_server_that_fails_is_named() {
 
 #[tokio::test]
 async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() {
-    let (office, _tokens, server) = office().await;
+    let (office, _tokens, server) = office();
     office.lock().unwrap().failures = vec![StatusCode::UNAUTHORIZED; 99];
     let folder = tempfile::tempdir().unwrap();
     let entry = json!({ "username": "bob", "password": "sesame" });
@@ -304,9 +304,9 @@ async fn a_token_server_that_refuses_a_password_is_a_refusal_of_that_password() 
 
 #[tokio::test]
 async fn a_token_answer_that_is_none_does_not_show_its_content() {
-    let tokens = serve(Router::new().route("/token", get(|| async { "\"very-secret\"" }))).await;
+    let tokens = serve(Router::new().route("/token", get(|| async { "\"very-secret\"" })));
     let state = (Shared::default(), tokens.url("token"));
-    let server = serve(Router::new().fallback(registry).with_state(state)).await;
+    let server = serve(Router::new().fallback(registry).with_state(state));
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let said = chain(&repository.tags().await.unwrap_err());
     assert!(said.contains("no JSON object with a token"), "{said}");
@@ -315,7 +315,7 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
 
 #[tokio::test]
 async fn a_token_server_without_tls_must_be_listed_too() {
-    let (office, tokens, server) = office().await;
+    let (office, tokens, server) = office();
     let options = Options {
         insecure: vec![server.host()],
         ..loopback_options(None)

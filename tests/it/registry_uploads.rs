@@ -34,7 +34,7 @@ fn impatient(host: &str) -> Options {
 
 #[tokio::test]
 async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
-    let (server, stored) = spec_registry().await;
+    let (server, stored) = spec_registry();
     let rule = first(1, method("PUT"), Fault::CutRequest(MIB));
     let proxy = FaultProxy::start(server.host(), rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));

@@ -20,15 +20,16 @@ use base64::engine::general_purpose::STANDARD;
 use futures_util::{StreamExt, stream};
 use sha2::Digest as _;
 
-use crate::serving::serve;
+use crate::support::serve::{self, serve_with};
 
 /// As many as the real one has.
 const PAGE: usize = 25;
 
-/// A running catalog; it ends with the test's process.
+/// A catalog that runs until it is dropped.
 pub struct FakeCatalog {
     pub host: String,
     content: Arc<Mutex<Content>>,
+    _served: serve::Served,
 }
 
 #[derive(Default)]
@@ -95,12 +96,15 @@ impl FakeCatalog {
     pub fn start() -> Self {
         let content = Arc::new(Mutex::new(Content::default()));
         let state = content.clone();
-        let address = serve(|address| {
+        let served = serve_with(|address| {
             let state = (state, address.to_string());
             Router::new().fallback(answer).with_state(state)
         });
-        let host = address.to_string();
-        Self { host, content }
+        Self {
+            host: served.host(),
+            content,
+            _served: served,
+        }
     }
 
     /// Lists an update and serves its files; answers with its id.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 
 use super::*;
-use crate::serving::serve;
+use crate::support::serve::{Served, serve};
 
 #[test]
 fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
@@ -57,7 +57,8 @@ fn an_image_for_linux_is_not_windows() {
 #[test]
 fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
     let registry = shop();
-    let locked = locked_registry();
+    let served = locked_registry();
+    let locked = served.host();
     let (code, report) = json_of(
         wincimg()
             .args([
@@ -103,7 +104,8 @@ fn images_are_asked_for_at_the_same_time() {
             StatusCode::NOT_FOUND
         }
     });
-    let slow = serve(|_| routes).to_string();
+    let served = serve(routes);
+    let slow = served.host();
     let images = (0..8).map(|index| format!("{slow}/app-{index}:1"));
     let (_, report) = json_of(
         wincimg()
@@ -115,12 +117,12 @@ fn images_are_asked_for_at_the_same_time() {
 }
 
 /// A registry that answers 401 to everybody.
-fn locked_registry() -> String {
+fn locked_registry() -> Served {
     let routes = axum::Router::new().fallback(|| async {
         let challenge = [("www-authenticate", "Basic realm=\"secret\"")];
         (StatusCode::UNAUTHORIZED, challenge, "")
     });
-    serve(|_| routes).to_string()
+    serve(routes)
 }
 
 #[test]

@@ -12,7 +12,7 @@ use axum::http::{Method, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::serving::serve;
+use crate::support::serve::{Served, serve};
 
 const PAGE: usize = 1000;
 const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
@@ -24,6 +24,7 @@ const CONFIG: &str = "application/vnd.docker.container.image.v1+json";
 pub struct StandIn {
     pub host: String,
     content: Arc<Mutex<Content>>,
+    _served: Served,
 }
 
 #[derive(Default)]
@@ -43,9 +44,12 @@ impl StandIn {
     pub fn start() -> Self {
         let content = Arc::new(Mutex::new(Content::default()));
         let state = content.clone();
-        let address = serve(|_| Router::new().fallback(answer).with_state(state));
-        let host = address.to_string();
-        Self { host, content }
+        let served = serve(Router::new().fallback(answer).with_state(state));
+        Self {
+            host: served.host(),
+            content,
+            _served: served,
+        }
     }
 
     /// An image manifest with a configuration that says this version, and its digest.

@@ -1,14 +1,14 @@
 //! A small HTTP server from an axum router, for answers that no real registry gives.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 
 use axum::Router;
-use tokio::task::JoinHandle;
+use tokio::sync::oneshot;
 
 /// A server that runs until it is dropped.
 pub struct Served {
     address: SocketAddr,
-    task: JoinHandle<()>,
+    _stop: oneshot::Sender<()>,
 }
 
 impl Served {
@@ -23,18 +23,33 @@ impl Served {
     }
 }
 
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
+/// Serves a router on loopback.
+pub fn serve(router: Router) -> Served {
+    serve_with(|_| router)
 }
 
-/// Serves a router on loopback.
-pub async fn serve(router: Router) -> Served {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+/// Serves a router that knows where it is served.
+pub fn serve_with(router: impl FnOnce(SocketAddr) -> Router) -> Served {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    let task = tokio::spawn(async move {
-        axum::serve(listener, router).await.unwrap();
+    let router = router(address);
+    let (stop, stopped) = oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            tokio::select! {
+                served = axum::serve(listener, router) => served.unwrap(),
+                _ = stopped => {}
+            }
+        });
     });
-    Served { address, task }
+    Served {
+        address,
+        _stop: stop,
+    }
 }

@@ -27,7 +27,7 @@ pub struct Stored {
 type Shared = Arc<Mutex<Stored>>;
 
 /// Starts one; it serves the repository `a` alone.
-pub async fn spec_registry() -> (Served, Shared) {
+pub fn spec_registry() -> (Served, Shared) {
     let stored = Shared::default();
     let router = Router::new()
         .route("/v2/", any(|| async { "{}" }))
@@ -35,7 +35,7 @@ pub async fn spec_registry() -> (Served, Shared) {
         .route("/v2/a/blobs/uploads/{id}", any(upload))
         .route("/v2/a/blobs/{digest}", any(blob))
         .with_state(stored.clone());
-    (serve(router).await, stored)
+    (serve(router), stored)
 }
 
 async fn begin(State(stored): State<Shared>) -> Response {

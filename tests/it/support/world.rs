@@ -117,10 +117,10 @@ pub fn index_of(document: Document) -> Index {
 }
 
 /// A base image whose first layer is foreign and only at a URL.
-pub async fn foreign_base(os_version: &str, seed: u64) -> (StandIn, Served) {
+pub fn foreign_base(os_version: &str, seed: u64) -> (StandIn, Served) {
     let mut base = StandIn::new(Flavour::Docker, os_version, &[]);
     let (_, gzip) = layer(40_000, seed);
-    let served = serve(Router::new().route("/layer", get(async move || gzip))).await;
+    let served = serve(Router::new().route("/layer", get(async move || gzip)));
     base.push(FOREIGN, 40_000, seed, vec![served.url("layer")]);
     base.push(media_type::DOCKER_LAYER_GZIP, 3_000, seed + 1, Vec::new());
     (base, served)

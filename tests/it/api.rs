@@ -13,12 +13,13 @@ use axum::http::{Request, Response};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::serving::serve;
+use crate::support::serve::{Served, serve};
 
-/// A running server; it ends with the test's process.
+/// A server that runs until it is dropped.
 pub struct Api {
     state: Shared,
     folder: TempDir,
+    _served: Served,
 }
 
 type Shared = Arc<Mutex<Played>>;
@@ -38,16 +39,20 @@ impl Api {
     pub fn start() -> Self {
         let state = Shared::default();
         let answers = state.clone();
-        let address = serve(|_| Router::new().fallback(answer).with_state(answers));
+        let served = serve(Router::new().fallback(answer).with_state(answers));
         let folder = tempfile::tempdir().unwrap();
         let config = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {"server": format!("http://{address}")}}],
+            "clusters": [{"name": "test", "cluster": {"server": served.url("")}}],
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "users": [{"name": "test", "user": {"token": "secret"}}],
         });
         std::fs::write(folder.path().join("config"), config.to_string()).unwrap();
-        Self { state, folder }
+        Self {
+            state,
+            folder,
+            _served: served,
+        }
     }
 
     /// A kubeconfig that leads here.
