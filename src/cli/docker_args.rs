@@ -2,7 +2,6 @@
 
 use clap::Args;
 
-use super::failure::Failure;
 use crate::engine::docker::{Endpoint, EndpointError, Environment};
 
 /// The daemon of the docker engine.
@@ -18,18 +17,5 @@ impl DockerArgs {
     /// Finds the daemon as Docker's own command line would.
     pub(super) fn endpoint(&self) -> Result<Endpoint, EndpointError> {
         Endpoint::find(self.docker_host.as_deref(), &Environment::of_process())
-    }
-}
-
-/// No daemon could be told.
-pub(super) fn endpoint_failure(error: EndpointError) -> Failure {
-    let hint = error.hint();
-    let failure = match error {
-        EndpointError::File { .. } => Failure::from(error),
-        EndpointError::Address { .. } | EndpointError::NoContext { .. } => Failure::usage(error),
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
     }
 }

@@ -139,7 +139,7 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
         ("isolation", "hyperv"),
         ("memory", "4294967296"),
         ("pull", "1"),
-        ("nocache", "1"),
+        ("nocache", "true"),
         ("buildargs", r#"{"A":"b=c"}"#),
     ] {
         assert_eq!(

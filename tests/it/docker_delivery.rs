@@ -254,7 +254,7 @@ async fn what_the_daemon_built_is_held_against_the_plan() {
         ),
         (json!({"Os": "linux"}), "image of linux 10.0.17763.973"),
         (
-            json!({"RootFS": {"Layers": ["sha256:00"]}}),
+            json!({"RootFS": {"Type": "layers", "Layers": ["sha256:00"]}}),
             "on other layers than those of the base",
         ),
         (

@@ -5,14 +5,12 @@ use jiff::Timestamp;
 
 use super::{Job, Reason, delivery_failure};
 use crate::cli::check_compat::IsolationArg;
-use crate::cli::docker_args::{DockerArgs, endpoint_failure};
+use crate::cli::docker_args::DockerArgs;
 use crate::cli::failure::Failure;
 use crate::dockerfile::render;
 use crate::engine::delivered::Delivered;
 use crate::engine::delivery::Destination;
-use crate::engine::docker::{
-    BuildOptions, Daemon, DaemonDelivery, DockerError, Info, Preflight, Prepared,
-};
+use crate::engine::docker::{BuildOptions, Daemon, DaemonDelivery, Info, Preflight, Prepared};
 use crate::engine::order::PlannedImage;
 
 /// How a Docker daemon builds.
@@ -80,14 +78,11 @@ impl DaemonArgs {
 
     /// A daemon that makes Windows containers.
     async fn reach(&self) -> Result<(Daemon, Info), Failure> {
-        let endpoint = self.docker.endpoint().map_err(endpoint_failure)?;
+        let endpoint = self.docker.endpoint()?;
         tracing::debug!("docker: {} ({})", endpoint.address, endpoint.origin);
-        let daemon = Daemon::connect(endpoint).await.map_err(docker_failure)?;
-        let info = daemon.info().await.map_err(docker_failure)?;
-        if let Err(obstacle) = Preflight::new(&daemon, &info).windows() {
-            let hint = obstacle.hint();
-            return Err(Failure::from(obstacle).hint(hint));
-        }
+        let daemon = Daemon::connect(endpoint).await?;
+        let info = daemon.info().await?;
+        Preflight::new(&daemon, &info).windows()?;
         Ok((daemon, info))
     }
 
@@ -108,15 +103,6 @@ impl DaemonArgs {
             timestamp: created.and_then(|time| u64::try_from(time.as_second()).ok()),
             ..BuildOptions::default()
         }
-    }
-}
-
-fn docker_failure(error: DockerError) -> Failure {
-    let hint = error.hint();
-    let failure = Failure::from(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
     }
 }
 

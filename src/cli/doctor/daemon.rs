@@ -3,7 +3,7 @@
 
 use super::Check;
 use crate::cli::docker_args::DockerArgs;
-use crate::diagnose::in_one_line;
+use crate::diagnose::{Diagnose, in_one_line};
 use crate::engine::docker::{Daemon, DockerError, Endpoint, Info, Preflight};
 use crate::oci::remote::Connection;
 
@@ -51,7 +51,12 @@ async fn check_answer(
     let preflight = Preflight::new(daemon, info);
     if let Err(obstacle) = preflight.windows() {
         return vec![if daemon.endpoint().is_chosen() {
-            Check::problem(KIND, subject, obstacle.to_string(), obstacle.hint())
+            Check::problem(
+                KIND,
+                subject,
+                obstacle.to_string(),
+                obstacle.hint().unwrap_or_default(),
+            )
         } else {
             let finding = format!("makes {} containers; {WITHOUT}", info.os_type);
             Check::ok(KIND, subject, finding)
@@ -68,9 +73,12 @@ async fn check_answer(
                 host,
                 "the daemon accepts it over plain HTTP",
             ),
-            Err(obstacle) => {
-                Check::problem("docker trust", host, obstacle.to_string(), obstacle.hint())
-            }
+            Err(obstacle) => Check::problem(
+                "docker trust",
+                host,
+                obstacle.to_string(),
+                obstacle.hint().unwrap_or_default(),
+            ),
         });
     }
     checks

@@ -1,8 +1,9 @@
-//! The parts of the daemon's answers that are used. Everything may be absent: what is missing is
+//! The parts of the daemon's documents that are used. Everything may be absent: what is missing is
 //! noticed where it is needed, and not by a parser that knows another version of the API.
 
 use std::collections::HashMap;
 
+use bollard::models::ImageInspect;
 use serde::{Deserialize, Deserializer};
 
 use crate::windows::compat::{Edition, HostBuild, Isolation};
@@ -51,9 +52,8 @@ pub struct KnownRegistry {
     pub secure: bool,
 }
 
-/// What `GET /images/NAME/json` says of an image.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
+/// What a daemon knows of an image.
+#[derive(Debug, Clone, Default)]
 pub struct ImageInfo {
     /// The digest of its configuration.
     pub id: String,
@@ -61,68 +61,19 @@ pub struct ImageInfo {
     pub os: String,
     /// Its version of Windows.
     pub os_version: String,
-    /// Its layers.
-    #[serde(rename = "RootFS", deserialize_with = "or_default")]
-    pub root_fs: RootFs,
-}
-
-/// The layers of an image.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub struct RootFs {
-    /// The digests of the uncompressed layers, the lowest first.
-    #[serde(deserialize_with = "or_default")]
+    /// The digests of its uncompressed layers, the lowest first.
     pub layers: Vec<String>,
 }
 
-/// One object of the stream that answers a build or a push.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Message {
-    pub(super) stream: Option<String>,
-    pub(super) status: Option<String>,
-    pub(super) id: Option<String>,
-    pub(super) progress_detail: Option<ProgressDetail>,
-    pub(super) error: Option<String>,
-    pub(super) error_detail: Option<ErrorDetail>,
-    pub(super) aux: Option<Aux>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ProgressDetail {
-    pub(super) current: Option<u64>,
-    pub(super) total: Option<u64>,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct ErrorDetail {
-    pub(super) code: Option<i64>,
-    pub(super) message: Option<String>,
-}
-
-/// What programs are told: of a build the image's id, of a push the digest.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "PascalCase", default)]
-pub(super) struct Aux {
-    #[serde(rename = "ID")]
-    pub(super) id: Option<String>,
-    pub(super) digest: Option<String>,
-}
-
-impl Message {
-    /// The daemon's complaint, where this is one.
-    pub(super) fn complaint(&self) -> Option<&str> {
-        let detail = self.error_detail.as_ref();
-        detail
-            .and_then(|detail| detail.message.as_deref())
-            .or(self.error.as_deref())
-    }
-
-    /// The exit code of the program that ended a build.
-    pub(super) fn exit_code(&self) -> Option<i64> {
-        self.error_detail.as_ref()?.code.filter(|code| *code != 0)
+impl From<ImageInspect> for ImageInfo {
+    fn from(image: ImageInspect) -> Self {
+        let layers = image.root_fs.and_then(|files| files.layers);
+        Self {
+            id: image.id.unwrap_or_default(),
+            os: image.os.unwrap_or_default(),
+            os_version: image.os_version.unwrap_or_default(),
+            layers: layers.unwrap_or_default(),
+        }
     }
 }
 

@@ -1,21 +1,29 @@
 //! A build by the daemon's classic builder, the only one that Windows has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use hyper::Method;
-use serde_json::{Map, Value};
+use bollard::Docker;
+use bollard::auth::DockerCredentials;
+use bollard::query_parameters::BuildImageOptions;
+use futures_util::TryStreamExt;
 
-use super::api::{ImageInfo, Message};
+use super::answer::{Message, Messages, one_line};
+use super::api::ImageInfo;
+use super::client::credentials;
 use super::context::{ContextError, DOCKERFILE, Listing};
-use super::daemon::{Call, Daemon, Messages, json_header, one_line};
+use super::daemon::Daemon;
 use super::error::DockerError;
 use super::layers::Layers;
 use super::steps::{Step, Steps};
 use super::upload::upload;
+use crate::diagnose::Diagnose;
 use crate::oci::remote::DaemonCredential;
 use crate::progress::Progress;
 use crate::windows::compat::Isolation;
+
+/// What the daemon is asked to do.
+const WHAT: &str = "build the image";
 
 /// How a daemon builds.
 #[derive(Debug, Clone, Default)]
@@ -44,7 +52,7 @@ pub struct BuildOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The context could not be sent.
-    #[error("the build context could not be sent")]
+    #[error("cannot send the build context")]
     Context(#[from] ContextError),
     /// A step failed.
     #[error(
@@ -76,7 +84,7 @@ pub enum BuildError {
     #[error(transparent)]
     Docker(#[from] DockerError),
     /// The build succeeded without an image.
-    #[error("the Docker daemon says that it is done, but not which image it built")]
+    #[error("the Docker daemon finished the build without naming an image")]
     NoImage,
     /// The daemon has another image than it said.
     #[error("the Docker daemon built {built}, but shows {shown} instead")]
@@ -99,17 +107,18 @@ pub struct StepOutput {
 
 impl std::error::Error for StepOutput {}
 
-impl StepOutput {
+impl Diagnose for StepOutput {
     /// What to do about words that Windows says when a base does not fit its host.
-    fn hint(&self) -> Option<&'static str> {
+    fn hint(&self) -> Option<String> {
         let has = |words| self.message.contains(words);
-        if has("0xc0370101") || has("does not match the host") {
-            Some("build with --isolation hyperv, or on a host of the base's version")
+        let hint = if has("0xc0370101") || has("does not match the host") {
+            "build with --isolation hyperv, or on a host of the base's version"
         } else if has("-based image is incompatible with") {
-            Some("build on a host that is not older than the base")
+            "build on a host that is not older than the base"
         } else {
-            None
-        }
+            return None;
+        };
+        Some(hint.to_owned())
     }
 }
 
@@ -133,13 +142,13 @@ fn during(step: Option<&Step>) -> String {
     })
 }
 
-impl BuildError {
-    /// What to type or do next, where there is something.
-    pub fn hint(&self) -> Option<String> {
+impl Diagnose for BuildError {
+    fn hint(&self) -> Option<String> {
         match self {
+            Self::Context(error) => error.hint(),
             Self::Docker(error) | Self::BrokenOff { source: error, .. } => error.hint(),
-            Self::Step { output, .. } => output.hint().map(str::to_owned),
-            _ => None,
+            Self::Step { output, .. } => output.hint(),
+            Self::NoImage | Self::OtherImage { .. } => None,
         }
     }
 }
@@ -154,13 +163,15 @@ impl Daemon {
     ) -> Result<ImageInfo, BuildError> {
         let task = progress.task("build context", Some(listing.bytes()));
         let (body, outcome) = upload(listing, options.timestamp.unwrap_or_default(), task);
-        let mut call = Call::new("build the image", Method::POST, "/build");
-        call.query = options.query();
-        call.headers = vec![("x-registry-config", options.credentials())];
-        call.body = Some(body);
+        let context = bollard::body_try_stream(body);
+        let call = async |docker: Docker| {
+            let (options, credentials) = (options.for_bollard(), options.credentials());
+            let mut messages = docker.build_image(options, Some(credentials), Some(context));
+            messages.try_next().await
+        };
         let mut steps = Steps::new(progress);
-        let built = match self.stream(call).await {
-            Ok(pieces) => follow(Messages::new(pieces), &mut steps, progress).await,
+        let built = match self.client.tap(WHAT, &options.rest(), call).await {
+            Ok(answer) => follow(Messages::new(WHAT, answer), &mut steps, progress).await,
             Err(error) => Err(Stop::Failed(error)),
         };
         let id = match built {
@@ -210,7 +221,7 @@ impl Stop {
                 },
             },
             (Self::Step(message), None) => BuildError::Docker(DockerError::Refused {
-                what: "build the image".to_owned(),
+                what: WHAT.to_owned(),
                 status: None,
                 message: one_line(message.complaint().unwrap_or_default()),
             }),
@@ -242,41 +253,38 @@ async fn follow(
 }
 
 impl BuildOptions {
-    fn query(&self) -> Vec<(&'static str, String)> {
-        let flag = |name, set: bool| set.then(|| (name, "1".to_owned()));
-        let table = |name, values: &BTreeMap<String, String>| {
-            let json = || {
-                let entries = values.iter();
-                let entries = entries.map(|(key, value)| (key.clone(), value.clone().into()));
-                Value::Object(entries.collect::<Map<_, _>>()).to_string()
-            };
-            (!values.is_empty()).then(|| (name, json()))
+    fn for_bollard(&self) -> BuildImageOptions {
+        let table = |values: &BTreeMap<String, String>| {
+            (!values.is_empty()).then(|| values.clone().into_iter().collect())
         };
-        let text = |name, value: Option<String>| Some((name, value?));
-        [
-            Some(("dockerfile", DOCKERFILE.to_owned())),
+        BuildImageOptions {
+            dockerfile: DOCKERFILE.to_owned(),
             // The containers of steps are of no use to anybody, not even those of failed ones.
-            flag("rm", true),
-            flag("forcerm", true),
-            flag("pull", self.pull),
-            flag("nocache", self.no_cache),
-            table("buildargs", &self.arguments),
-            table("labels", &self.labels),
-            text(
-                "isolation",
-                self.isolation.map(|mode| mode.name().to_owned()),
-            ),
-            text("memory", self.memory.map(|bytes| bytes.to_string())),
-            text("networkmode", self.network.clone()),
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+            rm: true,
+            forcerm: true,
+            pull: self.pull.then(|| "1".to_owned()),
+            nocache: self.no_cache,
+            buildargs: table(&self.arguments),
+            labels: table(&self.labels),
+            networkmode: self.network.clone(),
+            ..BuildImageOptions::default()
+        }
     }
 
-    fn credentials(&self) -> hyper::header::HeaderValue {
+    /// What bollard's options lack.
+    fn rest(&self) -> String {
+        let isolation = self
+            .isolation
+            .map(|mode| format!("isolation={}", mode.name()));
+        let memory = self.memory.map(|bytes| format!("memory={bytes}"));
+        let rest: Vec<_> = isolation.into_iter().chain(memory).collect();
+        rest.join("&")
+    }
+
+    fn credentials(&self) -> HashMap<String, DockerCredentials> {
         let entries = self.credentials.iter();
-        let entries = entries.map(|one| (one.server().to_owned(), one.reveal().clone()));
-        json_header(&Value::Object(entries.collect()))
+        entries
+            .map(|one| (one.server().to_owned(), credentials(one)))
+            .collect()
     }
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::diagnose::Diagnose;
 use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
 use crate::layer::Source;
 
@@ -18,7 +19,7 @@ pub const DOCKERFILE: &str = "Dockerfile";
 pub enum ContextError {
     /// The Dockerfile's place is taken.
     #[error(
-        "the build context has a file of its own under the name {0:?}, which the Dockerfile needs"
+        "the build context already has {0:?}: expected that name to be free for the Dockerfile"
     )]
     Taken(String),
     /// A file that could not be read, or is gone.
@@ -35,6 +36,16 @@ pub enum ContextError {
         /// Where it is.
         path: PathBuf,
     },
+}
+
+impl Diagnose for ContextError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Taken(name) => Some(format!("rename {name:?}, or list it in .dockerignore")),
+            Self::Changed { .. } => Some("build again when nothing writes to it".to_owned()),
+            Self::Read { .. } => None,
+        }
+    }
 }
 
 /// A context that was measured.

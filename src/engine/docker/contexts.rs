@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::endpoint::{Address, Endpoint, EndpointError, Origin};
+use super::address::Address;
+use super::error::EndpointError;
 use super::tls::{TlsFiles, Trust};
 use crate::oci::document::sha256;
 
@@ -47,8 +48,11 @@ pub(super) fn current(folder: &Path) -> Result<Option<String>, EndpointError> {
         .filter(|name| !name.is_empty()))
 }
 
-/// The daemon that a context names.
-pub(super) fn read(folder: &Path, name: &str) -> Result<Endpoint, EndpointError> {
+/// The daemon that a context names, and what protects the connection there.
+pub(super) fn read(
+    folder: &Path,
+    name: &str,
+) -> Result<(Address, Option<TlsFiles>), EndpointError> {
     let contexts = folder.join("contexts");
     let digest = sha256(name.as_bytes());
     let id = digest.digest();
@@ -64,24 +68,14 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Endpoint, EndpointError>
             path: file,
             problem: "it names no endpoint \"docker\"".to_owned(),
         })?;
-    let origin = Origin::Context(name.to_owned());
     if endpoint.host.is_empty() {
-        return Ok(Endpoint {
-            address: Address::of_platform(),
-            tls: None,
-            origin,
-        });
+        return Ok((Address::of_platform(), None));
     }
     let tls = tls_files(
         &contexts.join("tls").join(id).join("docker"),
         endpoint.skip_tls_verify,
     );
-    let (address, tls) = Address::read(&endpoint.host, tls)?;
-    Ok(Endpoint {
-        address,
-        tls,
-        origin,
-    })
+    Address::read(&endpoint.host, tls)
 }
 
 /// A context without certificates of its own is not protected, unless it says that it need not be

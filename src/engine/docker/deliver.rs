@@ -92,7 +92,7 @@ impl DaemonError {
     /// What to type or do next, where there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::Obstacle(error) => Some(error.hint()),
+            Self::Obstacle(error) => error.hint(),
             Self::Build(error) => error.hint(),
             Self::Docker(error) => error.hint(),
             Self::OtherVersion { .. } | Self::OtherBase { .. } => {
@@ -250,7 +250,7 @@ impl DaemonDelivery<'_> {
             });
         }
         let below = base.image.config().rootfs.diff_ids.iter();
-        let above = info.root_fs.layers.iter().map(String::as_str);
+        let above = info.layers.iter().map(String::as_str);
         if !below
             .map(AsRef::as_ref)
             .eq(above.take(base_layers(image.planned)))
@@ -347,7 +347,7 @@ impl Built<'_> {
     fn in_daemon(&self) -> DeliveredImage {
         let base = &self.planned.base;
         let mut layers = layers_of(&base.image, base_layers(self.planned));
-        let own = self.info.root_fs.layers.iter().skip(layers.len());
+        let own = self.info.layers.iter().skip(layers.len());
         layers.extend(own.map(|diff_id| DeliveredLayer {
             digest: None,
             diff_id: diff_id.clone(),

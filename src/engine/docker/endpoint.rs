@@ -4,30 +4,12 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use reqwest::Url;
-
+use super::address::Address;
 use super::contexts;
+use super::error::EndpointError;
 use super::tls::{TlsFiles, Trust};
-
-use crate::diagnose::{Blame, Diagnose};
-
-/// Where a daemon listens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
-    /// A Unix domain socket.
-    Unix(PathBuf),
-    /// A named pipe of Windows.
-    Pipe(String),
-    /// A TCP port.
-    Tcp {
-        /// A name or an address.
-        host: String,
-        /// The port.
-        port: u16,
-    },
-}
 
 /// A daemon to be spoken to, and who named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,68 +50,6 @@ pub struct Environment {
     pub tls_verify: bool,
     /// Whether `DOCKER_TLS` is set.
     pub tls: bool,
-}
-
-/// Why no daemon could be told.
-#[derive(Debug, thiserror::Error)]
-pub enum EndpointError {
-    /// An address of a kind that is not known.
-    #[error("{text:?} is no address of a Docker daemon: {problem}")]
-    Address {
-        /// What was given.
-        text: String,
-        /// What is wrong with it.
-        problem: &'static str,
-    },
-    /// A context that is not there.
-    #[error("there is no Docker context {name:?} in {}", folder.display())]
-    NoContext {
-        /// Its name.
-        name: String,
-        /// Where it was looked for.
-        folder: PathBuf,
-    },
-    /// A file of Docker's that could not be used.
-    #[error("cannot use {}: {problem}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-}
-
-impl Diagnose for EndpointError {
-    fn hint(&self) -> Option<String> {
-        self.hint()
-    }
-
-    fn blame(&self) -> Blame {
-        match self {
-            Self::Address { .. } | Self::NoContext { .. } => Blame::Request,
-            Self::File { .. } => Blame::Circumstances,
-        }
-    }
-}
-
-impl EndpointError {
-    /// What to type next, where there is something.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Address { text, .. } if text.starts_with("ssh://") => Some(
-                "open a tunnel, as in `ssh -NL 2375:127.0.0.1:2375 HOST`, and give --docker-host \
-                 tcp://127.0.0.1:2375"
-                    .to_owned(),
-            ),
-            Self::Address { .. } => Some(
-                "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or \
-                 tcp://HOST:PORT"
-                    .to_owned(),
-            ),
-            Self::NoContext { .. } => Some("`docker context ls` lists them".to_owned()),
-            Self::File { .. } => None,
-        }
-    }
 }
 
 impl Environment {
@@ -177,7 +97,12 @@ impl Endpoint {
                 None => contexts::current(folder)?,
             };
             if let Some(name) = chosen.filter(|name| name != contexts::DEFAULT) {
-                return contexts::read(folder, &name);
+                let (address, tls) = contexts::read(folder, &name)?;
+                return Ok(Self {
+                    address,
+                    tls,
+                    origin: Origin::Context(name),
+                });
             }
         }
         Ok(Self {
@@ -221,67 +146,6 @@ fn is_loopback(host: &str) -> bool {
         || host
             .parse()
             .is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-impl Address {
-    /// Where the platform's daemon listens.
-    pub(super) fn of_platform() -> Self {
-        if cfg!(windows) {
-            Self::Pipe(r"\\.\pipe\docker_engine".to_owned())
-        } else {
-            Self::Unix(Path::new("/var/run/docker.sock").to_owned())
-        }
-    }
-
-    /// Reads an address, with what protects a connection there: only TCP can be protected, and
-    /// `https` always is.
-    pub(super) fn read(
-        text: &str,
-        tls: Option<TlsFiles>,
-    ) -> Result<(Self, Option<TlsFiles>), EndpointError> {
-        let failed = |problem| EndpointError::Address {
-            text: text.to_owned(),
-            problem,
-        };
-        let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
-        match scheme {
-            "unix" | "npipe" if rest.is_empty() => Err(failed("it has no path")),
-            "unix" => Ok((Self::Unix(PathBuf::from(rest)), None)),
-            "npipe" => Ok((Self::Pipe(rest.replace('/', r"\")), None)),
-            "https" if tls.is_none() => Err(failed("DOCKER_TLS_VERIFY=1 says how to trust it")),
-            "tcp" | "http" | "https" => {
-                let tls = tls.filter(|_| scheme != "http");
-                let default = if tls.is_some() { 2376 } else { 2375 };
-                let (host, port) = host_and_port(rest).ok_or_else(|| failed("it has no host"))?;
-                let port = port.unwrap_or(default);
-                Ok((Self::Tcp { host, port }, tls))
-            }
-            "ssh" => Err(failed("connections over SSH are not made here")),
-            _ => Err(failed("its scheme is not known")),
-        }
-    }
-}
-
-fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
-    let url = Url::parse(&format!("tcp://{text}")).ok()?;
-    let plain = url.username().is_empty() && url.query().is_none() && url.fragment().is_none();
-    if !plain || !matches!(url.path(), "" | "/") {
-        return None;
-    }
-    let host = url.host_str().filter(|host| !host.is_empty())?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    Some((host.to_owned(), url.port()))
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unix(path) => write!(f, "unix://{}", path.display()),
-            Self::Pipe(path) => write!(f, "npipe://{}", path.replace('\\', "/")),
-            Self::Tcp { host, port } if host.contains(':') => write!(f, "tcp://[{host}]:{port}"),
-            Self::Tcp { host, port } => write!(f, "tcp://{host}:{port}"),
-        }
-    }
 }
 
 impl fmt::Display for Origin {

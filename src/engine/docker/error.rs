@@ -2,15 +2,69 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
-use super::endpoint::EndpointError;
+use crate::diagnose::{Blame, Diagnose};
 
-use crate::diagnose::Diagnose;
+/// Why it is not known which daemon is meant.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// An address of a kind that is not known.
+    #[error("invalid Docker address {text:?}: {problem}")]
+    Address {
+        /// What was given.
+        text: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
+    /// A context that is not there.
+    #[error("no Docker context {name:?} in {}", folder.display())]
+    NoContext {
+        /// Its name.
+        name: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// A file of Docker's that could not be used.
+    #[error("cannot use {}: {problem}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl Diagnose for EndpointError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Address { text, .. } if text.starts_with("ssh://") => Some(
+                "open a tunnel with `ssh -NL 2375:127.0.0.1:2375 HOST`, and give --docker-host \
+                 tcp://127.0.0.1:2375"
+                    .to_owned(),
+            ),
+            Self::Address { .. } => Some(
+                "expected unix:///var/run/docker.sock, npipe:////./pipe/docker_engine or \
+                 tcp://HOST:PORT"
+                    .to_owned(),
+            ),
+            Self::NoContext { .. } => Some("`docker context ls` lists them".to_owned()),
+            Self::File { .. } => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Address { .. } | Self::NoContext { .. } => Blame::Request,
+            Self::File { .. } => Blame::Circumstances,
+        }
+    }
+}
 
 /// Why a daemon did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum DockerError {
-    /// No daemon could be told.
+    /// It is not known which daemon is meant.
     #[error(transparent)]
     Endpoint(#[from] EndpointError),
     /// Nobody answers.
@@ -24,7 +78,7 @@ pub enum DockerError {
         source: io::Error,
     },
     /// The connection ended too early.
-    #[error("the connection to the Docker daemon broke: it was to {what}")]
+    #[error("cannot {what}: lost connection to the Docker daemon")]
     Broken {
         /// What was asked.
         what: String,
@@ -32,13 +86,13 @@ pub enum DockerError {
         source: hyper::Error,
     },
     /// The daemon ended its answer too early.
-    #[error("the Docker daemon stopped in the middle: it was to {what}")]
+    #[error("cannot {what}: the Docker daemon's answer ends too early")]
     Stopped {
         /// What was asked.
         what: String,
     },
     /// The daemon took its time.
-    #[error("the Docker daemon did not {what} within {seconds} seconds")]
+    #[error("cannot {what}: no answer from the Docker daemon within {seconds} seconds")]
     Slow {
         /// What was asked.
         what: String,
@@ -56,7 +110,7 @@ pub enum DockerError {
         message: String,
     },
     /// The answer is not one of Docker's.
-    #[error("the Docker daemon's answer makes no sense: it was to {what}: {problem}")]
+    #[error("cannot {what}: unexpected answer from the Docker daemon: {problem}")]
     Answer {
         /// What was asked.
         what: String,
@@ -73,12 +127,6 @@ pub enum DockerError {
     },
 }
 
-impl Diagnose for DockerError {
-    fn hint(&self) -> Option<String> {
-        self.hint()
-    }
-}
-
 impl DockerError {
     /// Whether what was asked about is not there.
     pub fn is_not_found(&self) -> bool {
@@ -90,30 +138,41 @@ impl DockerError {
             }
         )
     }
+}
 
-    /// What to type or do next, where there is something.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Endpoint(error) => error.hint(),
-            Self::Unreachable { source, .. } => Some(match source.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    "the user must be allowed to use the daemon: in the group docker on Linux, in \
-                     docker-users or an administrator on Windows"
-                        .to_owned()
+impl Diagnose for DockerError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Endpoint(error) => return error.hint(),
+            Self::Unreachable { source, .. }
+                if source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                if cfg!(windows) {
+                    "add yourself to the group docker-users with `net localgroup docker-users \
+                     %USERNAME% /add`, or run as an administrator"
+                } else {
+                    "add yourself to the group docker with `sudo usermod -aG docker $USER`, and \
+                     log in again"
                 }
-                _ => "start the daemon, or name another one with --docker-host; --engine direct \
-                      needs none unless the recipe has commands"
-                    .to_owned(),
-            }),
-            Self::TooOld { .. } => Some("install a newer Docker on that machine".to_owned()),
-            Self::Refused { message, .. } if message.contains("HTTP response to HTTPS client") => {
-                Some(
-                    "the registry is plain HTTP and the daemon does not trust it: list it under \
-                     insecure-registries in its daemon.json and restart it"
-                        .to_owned(),
-                )
             }
-            _ => None,
+            Self::Unreachable { .. } => {
+                "start the daemon, or name another one with --docker-host; --engine direct needs \
+                 none unless the recipe has commands"
+            }
+            Self::TooOld { .. } => "install a newer Docker on that machine",
+            Self::Refused { message, .. } if message.contains("HTTP response to HTTPS client") => {
+                "the registry is plain HTTP and the daemon does not trust it: list it under \
+                 insecure-registries in its daemon.json and restart it"
+            }
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Endpoint(error) => error.blame(),
+            _ => Blame::Circumstances,
         }
     }
 }

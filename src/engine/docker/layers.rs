@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::api::Message;
+use super::answer::Message;
 use crate::progress::{Progress, Task};
 
 /// What the daemon says when there is nothing more to do about a layer.
@@ -46,7 +46,8 @@ impl<'a> Layers<'a> {
         let Some(detail) = &message.progress_detail else {
             return;
         };
-        let Some(current) = detail.current else {
+        let bytes = |number: Option<i64>| u64::try_from(number?).ok();
+        let Some(current) = bytes(detail.current) else {
             return;
         };
         let known = self.lines.get(id).filter(|(doing, _)| doing == status);
@@ -54,7 +55,7 @@ impl<'a> Layers<'a> {
             Some((_, line)) => Arc::clone(line),
             None => {
                 let label = format!("layer {id} {}", status.to_lowercase());
-                let line = self.progress.task(&label, detail.total);
+                let line = self.progress.task(&label, bytes(detail.total));
                 let entry = (status.clone(), Arc::clone(&line));
                 self.lines.insert(id.clone(), entry);
                 line

@@ -4,8 +4,11 @@
 //! whether it makes Windows containers, whether the base can run there, whether it trusts the
 //! registries.
 
+mod address;
+mod answer;
 mod api;
 mod build;
+mod client;
 mod context;
 mod contexts;
 mod daemon;
@@ -24,13 +27,14 @@ mod transport;
 mod trust;
 mod upload;
 
-pub use api::{ImageInfo, Info, KnownRegistry, RegistryConfig, RootFs};
+pub use address::Address;
+pub use api::{ImageInfo, Info, KnownRegistry, RegistryConfig};
 pub use build::{BuildError, BuildOptions, StepOutput};
 pub use context::{ContextError, DOCKERFILE, Listing};
 pub use daemon::Daemon;
 pub use deliver::{DaemonDelivery, DaemonError, Prepared};
-pub use endpoint::{Address, Endpoint, EndpointError, Environment, Origin};
-pub use error::{ApiVersion, DockerError};
+pub use endpoint::{Endpoint, Environment, Origin};
+pub use error::{ApiVersion, DockerError, EndpointError};
 pub use preflight::{Obstacle, Preflight};
 pub use steps::Step;
 pub use tls::{TlsFiles, Trust};

@@ -62,18 +62,11 @@ pub enum Obstacle {
 
 impl Diagnose for Obstacle {
     fn hint(&self) -> Option<String> {
-        Some(self.hint())
-    }
-}
-
-impl Obstacle {
-    /// What to type or do next.
-    pub fn hint(&self) -> String {
-        match self {
+        Some(match self {
             Self::NotWindows { .. } => {
-                "name a daemon on Windows with --docker-host, or build with \
-                --engine direct, which needs none unless the recipe has commands; Docker Desktop \
-                changes over with `DockerCli.exe -SwitchDaemon`"
+                "name a daemon on Windows with --docker-host, or build with --engine direct, which \
+                 needs none unless the recipe has commands; Docker Desktop changes over with \
+                 `DockerCli.exe -SwitchDaemon`"
                     .to_owned()
             }
             Self::CannotRun {
@@ -82,7 +75,7 @@ impl Obstacle {
             Self::CannotRun { .. } => "build on a host that is not older than the base".to_owned(),
             Self::NotTrusted { remedy, .. } => remedy.to_string(),
             Self::Disk { .. } => "make room, for example with `docker system prune`".to_owned(),
-        }
+        })
     }
 }
 

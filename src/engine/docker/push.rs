@@ -1,9 +1,12 @@
 //! A push by the daemon.
 
-use hyper::Method;
-use serde_json::json;
+use bollard::Docker;
+use bollard::query_parameters::PushImageOptions;
+use futures_util::TryStreamExt;
 
-use super::daemon::{Call, Daemon, Messages, json_header, one_line};
+use super::answer::{Messages, one_line};
+use super::client::credentials;
+use super::daemon::Daemon;
 use super::error::DockerError;
 use super::layers::Layers;
 use crate::oci::remote::DaemonCredential;
@@ -20,13 +23,17 @@ impl Daemon {
         progress: &dyn Progress,
     ) -> Result<String, DockerError> {
         let what = format!("push {name}:{tag}");
-        let mut call = Call::new(what.clone(), Method::POST, format!("/images/{name}/push"));
-        call.query = vec![("tag", tag.to_owned())];
-        // Without this header the daemon refuses to push at all.
-        let anonymous = json!({});
-        let document = credential.map_or(&anonymous, DaemonCredential::reveal);
-        call.headers = vec![("x-registry-auth", json_header(document))];
-        let mut messages = Messages::new(self.stream(call).await?);
+        let options = PushImageOptions {
+            tag: Some(tag.to_owned()),
+            platform: None,
+        };
+        let credential = credential.map(credentials);
+        let call = async |docker: Docker| {
+            let mut messages = docker.push_image(name, Some(options), credential);
+            messages.try_next().await
+        };
+        let answer = self.client.tap(&what, "", call).await?;
+        let mut messages = Messages::new(&what, answer);
         let mut layers = Layers::new(progress);
         let mut digest = None;
         while let Some(message) = messages.next().await? {

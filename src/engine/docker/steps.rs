@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::daemon::one_line;
+use super::answer::one_line;
 use crate::progress::{Progress, Task};
 
 /// How many of a step's last lines are kept for its failure.

@@ -13,7 +13,7 @@ use rustls::{
     client::WebPkiServerVerifier,
 };
 
-use super::endpoint::EndpointError;
+use super::error::EndpointError;
 
 /// Whom a daemon's certificate has to be from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,22 +6,21 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
+use bollard::BollardRequest;
+use bollard::errors::Error;
+use hyper::Response;
 use hyper::body::Incoming;
 use hyper::client::conn::http1;
-use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::endpoint::{Address, Endpoint, EndpointError};
-
-/// What a request brings along.
-pub(super) type Body = UnsyncBoxBody<Bytes, io::Error>;
+use super::address::Address;
+use super::endpoint::Endpoint;
+use super::error::EndpointError;
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -36,24 +35,15 @@ pub(super) struct Transport {
 /// What the daemon answered; the connection lives as long as this value.
 pub(super) struct Answer {
     pub(super) response: Response<Incoming>,
-    pub(super) connection: Connection,
+    connection: AbortOnDropHandle<()>,
 }
 
-/// The work on a connection, which ends with this value.
-pub(super) struct Connection(AbortHandle);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
+impl Answer {
+    /// The answer for somebody who reads it to its end.
+    pub(super) fn into_response(self) -> Response<Incoming> {
+        drop(self.connection.detach());
+        self.response
     }
-}
-
-/// What broke, on which part of the way.
-pub(super) enum Break {
-    /// There is no connection.
-    Connect(io::Error),
-    /// There was one.
-    Exchange(hyper::Error),
 }
 
 impl Transport {
@@ -68,18 +58,15 @@ impl Transport {
         })
     }
 
-    /// Sends a request and waits for the head of the answer.
-    pub(super) async fn send(&self, request: Request<Body>) -> Result<Answer, Break> {
-        let stream = self.open().await.map_err(Break::Connect)?;
-        let (mut sender, work) = http1::handshake(TokioIo::new(stream))
-            .await
-            .map_err(Break::Exchange)?;
+    /// Sends a request and waits for the head of the answer. An I/O error is one of connecting.
+    pub(super) async fn send(&self, request: BollardRequest) -> Result<Answer, Error> {
+        let stream = self.open().await?;
+        let (mut sender, work) = http1::handshake(TokioIo::new(stream)).await?;
         // An error of the connection is also the one of the request or of the body.
         let work = tokio::spawn(async move { drop(work.await) });
-        let connection = Connection(work.abort_handle());
-        let response = sender.send_request(request).await;
+        let connection = AbortOnDropHandle::new(work);
         Ok(Answer {
-            response: response.map_err(Break::Exchange)?,
+            response: sender.send_request(request).await?,
             connection,
         })
     }

@@ -7,14 +7,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::stream;
-use http_body_util::{BodyExt, StreamBody};
-use hyper::body::Frame;
+use futures_util::{Stream, stream};
 use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
 
 use super::context::{ContextError, Listing, is_executable};
-use super::transport::Body;
 use crate::dockerfile::{ContextContent, ContextEntry};
 use crate::layer::Source;
 use crate::progress::Task;
@@ -41,7 +38,14 @@ impl Outcome {
 
 /// Starts to write the stream. All entries carry `timestamp`, so that the same context is the same
 /// stream.
-pub(super) fn upload(listing: Listing, timestamp: u64, task: Arc<dyn Task>) -> (Body, Outcome) {
+pub(super) fn upload(
+    listing: Listing,
+    timestamp: u64,
+    task: Arc<dyn Task>,
+) -> (
+    impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+    Outcome,
+) {
     let outcome = Outcome::default();
     let (sender, receiver) = mpsc::channel(WAITING);
     let failed = outcome.clone();
@@ -55,10 +59,9 @@ pub(super) fn upload(listing: Listing, timestamp: u64, task: Arc<dyn Task>) -> (
         write(&listing, timestamp, pieces, &failed);
     });
     let pieces = stream::unfold(receiver, |mut receiver| async move {
-        let piece: io::Result<Bytes> = receiver.recv().await?;
-        Some((piece.map(Frame::data), receiver))
+        Some((receiver.recv().await?, receiver))
     });
-    (StreamBody::new(pieces).boxed_unsync(), outcome)
+    (pieces, outcome)
 }
 
 fn write(listing: &Listing, timestamp: u64, pieces: Pieces, outcome: &Outcome) {

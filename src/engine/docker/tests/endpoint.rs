@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
+use crate::diagnose::Diagnose;
 use crate::engine::docker::{Address, Endpoint, EndpointError, Environment, Origin, Trust};
 use crate::oci::document::sha256;
 

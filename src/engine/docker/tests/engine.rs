@@ -101,7 +101,8 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.txt"), "a").unwrap();
     let context = context(
-        "FROM scratch\nARG COLOUR=none\nCOPY site/ /site/\nLABEL colour=$COLOUR\n",
+        "FROM scratch\nARG COLOUR=none\nCOPY site/ /site/\nLABEL colour=$COLOUR\n\
+         EXPOSE 80 443/tcp\nVOLUME /data\nHEALTHCHECK --interval=5s CMD [\"/up\"]\n",
         &[("site/a.txt", &folder.path().join("a.txt"))],
     );
     let options = BuildOptions {
@@ -114,7 +115,7 @@ async fn an_image_is_built_tagged_and_pushed_and_the_registry_has_it_under_the_d
         .await
         .unwrap();
     assert_eq!(image.os, "linux");
-    assert_eq!(image.root_fs.layers.len(), 1);
+    assert_eq!(image.layers.len(), 1);
     let labels = labels(&dockerd, &image.id);
     assert_eq!(labels["colour"], "blue & \"white\"");
     assert_eq!(labels["made.by"], "a=b c");

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use crate::diagnose::Diagnose;
 use crate::dockerfile::Rendered;
 use crate::engine::docker::{
     BuildOptions, Daemon, Endpoint, Environment, Listing, Preflight, Remedy,
@@ -85,7 +86,7 @@ async fn a_registry_that_is_not_trusted_is_after_what_the_hint_says_was_done() {
             answer.unwrap();
             assert!(pushed.unwrap().starts_with("sha256:"));
         } else {
-            let hint = answer.unwrap_err().hint();
+            let hint = answer.unwrap_err().hint().unwrap();
             let remedy = Remedy::new(&info, &host);
             assert!(hint.contains(&remedy.json), "{hint}");
             let error = pushed.unwrap_err();

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
+use crate::diagnose::Diagnose;
 use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
 use crate::engine::docker::{
     BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, Listing, Preflight,
@@ -101,8 +102,8 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
         ("isolation", "hyperv"),
         ("memory", "4294967296"),
         ("pull", "1"),
-        ("nocache", "1"),
-        ("rm", "1"),
+        ("nocache", "true"),
+        ("rm", "true"),
         ("buildargs", r#"{"HTTP_PROXY":"http://proxy:3128"}"#),
         ("labels", r#"{"team":"a \"b\""}"#),
     ] {
@@ -186,12 +187,12 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
     let daemon = connect(&windows).await.unwrap();
     let other = "sha256:00";
     for (messages, expected) in [
-        (vec![], "not which image"),
+        (vec![], "without naming an image"),
         (
             vec![json!({"stream": "Step 1/1 : FROM x"})],
-            "not which image",
+            "without naming an image",
         ),
-        (vec![json!([1, 2])], "makes no sense"),
+        (vec![json!([1, 2])], "unexpected answer"),
         (vec![json!({"aux": {"ID": other}})], "No such image"),
         (
             vec![json!({"aux": {"ID": SOME_ID}})],
@@ -241,6 +242,20 @@ async fn a_daemon_of_before_or_of_something_else_is_refused() {
 }
 
 #[tokio::test]
+async fn a_word_that_is_not_known_yet_leaves_the_rest_of_what_a_daemon_says_readable() {
+    let windows = WindowsDaemon::start();
+    let daemon = connect(&windows).await.unwrap();
+    for name in ["Isolation", "CgroupDriver", "CgroupVersion"] {
+        windows.script(|script| script.info[name] = json!("another"));
+        let info = daemon.info().await.unwrap();
+        assert_eq!(
+            (&*info.os_type, &*info.server_version),
+            ("windows", "20.10.24")
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -255,7 +270,7 @@ async fn a_daemon_of_this_machine_needs_room_for_the_build() {
     let said = error.to_string();
     assert!(said.starts_with(&info.docker_root_dir), "{said}");
     assert!(said.contains("needs about 17592186044415 MiB"), "{said}");
-    assert!(error.hint().contains("docker system prune"));
+    assert!(error.hint().unwrap().contains("docker system prune"));
 }
 
 #[tokio::test]
