@@ -246,6 +246,7 @@ impl Stage {
         ];
         let repositories = [
             "windows/nanoserver",
+            "windows/servercore",
             "windows/servercore/iis",
             "dotnet/framework/aspnet",
         ];
@@ -288,6 +289,7 @@ impl Stage {
             ),
             ("app/server.exe", "MZ".to_owned()),
             ("site/index.html", "<h1>Hello</h1>".to_owned()),
+            ("legacy/app.msi", "MSI".to_owned()),
             ("web/files/web.exe", "MZ".to_owned()),
             ("dist/index.html", "<h1>Hello</h1>".to_owned()),
         ] {
