@@ -3,6 +3,10 @@
 //!
 //! Dependencies point one way: `cli` uses everything, `windows` uses nothing of the project.
 
+// The demonstration, and what the tests of the modules share with those from outside, call this
+// library by its name.
+extern crate self as wincimg;
+
 pub mod catalog;
 pub mod cli;
 pub mod cluster;
@@ -22,11 +26,7 @@ pub mod rollout;
 pub mod shim;
 pub mod windows;
 
-// The tests of the modules share with those from outside what starts components and plays servers,
-// where this library is called by its name.
-#[cfg(test)]
-extern crate self as wincimg;
-
+// What starts components and plays servers, for the tests of the modules and those from outside.
 #[cfg(test)]
 #[path = "../tests/it/support/mod.rs"]
 mod support;

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 
 use super::registry::Stored;
-use crate::diagnose::Diagnose;
-use crate::layer::{LayerError, WriteOptions};
-use crate::oci::document::{
+use wincimg::diagnose::Diagnose;
+use wincimg::layer::{LayerError, WriteOptions};
+use wincimg::oci::document::{
     Descriptor, Document, DocumentError, Flavour, History, Image, Index, Layer, Platform, Sealed,
 };
-use crate::windows::version::WindowsVersion;
+use wincimg::windows::version::WindowsVersion;
 
 /// What the bases say about when they were made.
 const CREATED: &str = "2020-01-14T00:00:00Z";
@@ -58,7 +58,7 @@ pub fn add_base_images(
 }
 
 fn base_image(version: WindowsVersion) -> Result<(Image, Bytes), StandInError> {
-    let mut layer = crate::layer::Layer::new(CREATED_SECONDS);
+    let mut layer = wincimg::layer::Layer::new(CREATED_SECONDS);
     let text = format!("This stands in for Windows {version}.\r\n");
     let name = "License.txt".parse().map_err(LayerError::from)?;
     layer.file(name, Bytes::from(text.into_bytes()));

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -20,10 +20,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::sync::oneshot;
 
-use crate::oci::document::sha256;
+use wincimg::oci::document::sha256;
 
 /// The largest piece of an upload that is taken; the images of a demonstration are far smaller.
 const LARGEST_BODY: usize = 64 << 20;
+/// As many tags as one page of a list has.
+const LONGEST_PAGE: usize = 1000;
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
 
 /// A running registry.
@@ -89,7 +91,7 @@ impl DemoRegistry {
 
     /// Looks at or changes what it holds, without HTTP.
     pub fn with<T>(&self, change: impl FnOnce(&mut Stored) -> T) -> T {
-        change(&mut self.stored.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.stored))
     }
 }
 
@@ -131,6 +133,10 @@ impl Stored {
     }
 }
 
+fn lock(stored: &Mutex<Stored>) -> MutexGuard<'_, Stored> {
+    stored.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 async fn serve(listener: TcpListener, stored: Arc<Mutex<Stored>>) -> io::Result<()> {
     let listener = tokio::net::TcpListener::from_std(listener)?;
     loop {
@@ -170,25 +176,35 @@ enum Kind {
 
 async fn answer(request: Request<Incoming>, stored: &Mutex<Stored>) -> Answer {
     let (head, body) = request.into_parts();
-    let body = match Limited::new(body, LARGEST_BODY).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(_) => return refusal(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID"),
-    };
-    let mut stored = stored.lock().unwrap_or_else(PoisonError::into_inner);
-    stored
-        .requests
-        .push(format!("{} {}", head.method, head.uri.path()));
     let path = head.uri.path();
+    let target = Target::of(path, head.uri.query().unwrap_or_default());
+    let upload = target.as_ref().filter(|target| target.kind == Kind::Upload);
+    let mut body = Limited::new(body, LARGEST_BODY);
+    let mut whole = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let Ok(frame) = frame else {
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, "SIZE_INVALID");
+        };
+        let piece = frame.into_data().unwrap_or_default();
+        match upload {
+            // What arrives of an upload stays, though its connection may break before the end.
+            Some(upload) => lock(stored).append(upload.rest, &piece),
+            None => whole.extend_from_slice(&piece),
+        }
+    }
+    let body = Bytes::from(whole);
+    let mut stored = lock(stored);
+    stored.requests.push(format!("{} {path}", head.method));
     if path == "/v2/" {
         return plain(StatusCode::OK, Bytes::from_static(b"{}"));
     }
-    let Some(target) = Target::of(path, head.uri.query().unwrap_or_default()) else {
+    let Some(target) = target else {
         return refusal(StatusCode::NOT_FOUND, "NAME_UNKNOWN");
     };
     let mut answer = match target.kind {
         Kind::Tags => stored.list_tags(&target),
         Kind::Manifest => stored.manifest(&head.method, &target, &head.headers, body),
-        Kind::Upload => stored.upload(&head.method, &target, &body),
+        Kind::Upload => stored.upload(&head.method, &target),
         Kind::Blob => stored.blob(&target, &head.headers),
     };
     if head.method == Method::HEAD {
@@ -246,7 +262,7 @@ impl Stored {
         let page = target
             .parameter("n")
             .and_then(|number| number.parse().ok())
-            .unwrap_or(usize::MAX);
+            .map_or(LONGEST_PAGE, |asked: usize| asked.min(LONGEST_PAGE));
         let last = target.parameter("last").unwrap_or_default();
         let mut tags: Vec<&String> = repository.tags.keys().filter(|tag| **tag > last).collect();
         let more = tags.len() > page;
@@ -333,18 +349,23 @@ impl Stored {
         answer
     }
 
-    fn upload(&mut self, method: &Method, target: &Target<'_>, body: &[u8]) -> Answer {
+    fn append(&mut self, upload: &str, piece: &[u8]) {
+        if let Some(upload) = self.uploads.get_mut(upload) {
+            upload.extend_from_slice(piece);
+        }
+    }
+
+    fn upload(&mut self, method: &Method, target: &Target<'_>) -> Answer {
         if *method == Method::POST {
             return self.begin_upload(target);
         }
-        let Some(upload) = self.uploads.get_mut(target.rest) else {
+        let Some(upload) = self.uploads.get(target.rest) else {
             return refusal(StatusCode::NOT_FOUND, "BLOB_UPLOAD_UNKNOWN");
         };
         if *method == Method::DELETE {
             self.uploads.remove(target.rest);
             return plain(StatusCode::NO_CONTENT, Bytes::new());
         }
-        upload.extend_from_slice(body);
         if *method != Method::PUT {
             let range = format!("0-{}", upload.len().saturating_sub(1));
             let status = if *method == Method::GET {

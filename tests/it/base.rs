@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use crate::stand_in::StandIn;
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::proxy::{Fault, FaultProxy, Passed};
 use serde_json::json;
 use wincimg::oci::base::{Match, Resolution, ResolveError, resolve};
 use wincimg::oci::reference::parse_reference;
@@ -15,35 +16,44 @@ const NANO: &str = "windows/nanoserver";
 const IIS: &str = "windows/servercore/iis";
 
 async fn ask(
-    registry: &StandIn,
+    registry: &FakeRegistry,
     repository: &str,
+    host_build: &str,
+    wanted: Match,
+) -> Result<Resolution, ResolveError> {
+    ask_at(&registry.host(), repository, host_build, wanted).await
+}
+
+async fn ask_at(
     host: &str,
+    repository: &str,
+    host_build: &str,
     wanted: Match,
 ) -> Result<Resolution, ResolveError> {
     let options = Options {
-        insecure: vec![registry.host.clone()],
+        insecure: vec![host.to_owned()],
         ..Options::default()
     };
-    let reference = parse_reference(&format!("{}/{repository}", registry.host)).unwrap();
+    let reference = parse_reference(&format!("{host}/{repository}")).unwrap();
     let client = Registry::new(options, Arc::new(Silent)).unwrap();
     resolve(
         &client,
         &reference,
-        HostBuild::new(host.parse().unwrap()),
+        HostBuild::new(host_build.parse().unwrap()),
         wanted,
     )
     .await
 }
 
-async fn nearest(registry: &StandIn, repository: &str, host: &str) -> Resolution {
+async fn nearest(registry: &FakeRegistry, repository: &str, host: &str) -> Resolution {
     ask(registry, repository, host, Match::Nearest)
         .await
         .unwrap()
 }
 
 /// Five thousand tags: 1,250 revisions, each in four spellings.
-fn registry_with_5000_tags() -> StandIn {
-    let registry = StandIn::start();
+fn registry_with_5000_tags() -> FakeRegistry {
+    let registry = FakeRegistry::start();
     for revision in 0..1250 {
         let version = format!("10.0.20348.{}", 2 * revision);
         let plain = version.as_str();
@@ -67,12 +77,15 @@ async fn five_thousand_tags_take_one_request_a_page_and_the_one_image() {
     let requests = registry.requests();
     let (pages, others): (Vec<_>, Vec<_>) = requests
         .iter()
-        .partition(|request| request.starts_with("GET tags"));
+        .partition(|request| *request == "GET /v2/windows/nanoserver/tags/list");
     assert_eq!(pages.len(), 5, "{requests:#?}");
-    let image = format!("GET manifests {}", found.digest());
-    assert_eq!(others[0], "GET manifests 10.0.20348.502");
+    let image = format!("GET /v2/{NANO}/manifests/{}", found.digest());
+    assert_eq!(
+        *others[0],
+        format!("GET /v2/{NANO}/manifests/10.0.20348.502")
+    );
     assert_eq!(*others[1], image);
-    assert!(others[2].starts_with("GET blobs"));
+    assert!(others[2].starts_with("GET /v2/windows/nanoserver/blobs/"));
     assert_eq!(others.len(), 3, "{others:#?}");
 }
 
@@ -96,7 +109,7 @@ async fn without_the_hosts_revision_the_one_below_is_taken_and_nothing_else_read
 
 #[tokio::test]
 async fn dated_tags_are_resolved_through_the_one_index_that_matters() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     for (date, version) in [
         ("20191112", "10.0.17763.864"),
         ("20191210", "10.0.17763.914"),
@@ -127,7 +140,7 @@ async fn dated_tags_are_resolved_through_the_one_index_that_matters() {
 
 #[tokio::test]
 async fn a_floating_tag_alone_is_resolved_through_its_index() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let old = registry.image("windows", "10.0.17763.973");
     let new = registry.image("windows", "10.0.20348.2402");
     let index = registry.index(&[
@@ -143,7 +156,7 @@ async fn a_floating_tag_alone_is_resolved_through_its_index() {
 
 #[tokio::test]
 async fn an_index_without_versions_is_answered_by_the_images() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let image = registry.image("windows", "10.0.20348.2402");
     let index = registry.index(&[(&image, None)]);
     registry.tag("base/app", "ltsc2022", &index);
@@ -153,7 +166,7 @@ async fn an_index_without_versions_is_answered_by_the_images() {
 
 #[tokio::test]
 async fn a_plain_manifest_under_a_tag_is_read_once() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let image = registry.image("windows", "10.0.20348.2402");
     registry.tag(NANO, "10.0.20348.2402-amd64", &image);
     let found = nearest(&registry, NANO, "20348.2402").await.base;
@@ -164,7 +177,7 @@ async fn a_plain_manifest_under_a_tag_is_read_once() {
 
 #[tokio::test]
 async fn a_configuration_that_contradicts_its_tag_is_set_aside() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
     let lies = registry.publish(NANO, &[], "10.0.17763.805");
     let index = registry.index(&[(&lies, Some("10.0.17763.973"))]);
@@ -186,7 +199,7 @@ async fn a_configuration_that_contradicts_its_tag_is_set_aside() {
 
 #[tokio::test]
 async fn an_index_that_contradicts_its_tag_is_set_aside() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.1158");
     let error = ask(&registry, NANO, "17763.973", Match::Nearest)
         .await
@@ -203,7 +216,7 @@ async fn an_index_that_contradicts_its_tag_is_set_aside() {
 
 #[tokio::test]
 async fn an_image_that_is_not_windows_is_set_aside() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let linux = registry.image("linux", "");
     registry.tag("base/app", "ltsc2022", &linux);
     let arm = json!({"os": "windows", "architecture": "arm64", "os.version": "10.0.20348.1"});
@@ -229,35 +242,56 @@ async fn an_image_that_is_not_windows_is_set_aside() {
 
 #[tokio::test]
 async fn a_tag_that_moves_or_goes_away_after_the_list_does_no_harm() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
     registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
-    let other = registry.publish(NANO, &[], "10.0.17763.1158");
-    registry.move_after_list(NANO, "10.0.17763.973", Some(other));
-    let resolution = nearest(&registry, NANO, "17763.973").await;
+    let registry = Arc::new(registry);
+    let moving = registry.clone();
+    let rule = move |passed: &Passed| {
+        if passed.path.ends_with("/manifests/10.0.17763.973") {
+            let other = moving.image("windows", "10.0.17763.1158");
+            moving.tag(NANO, "10.0.17763.973", &other);
+        }
+        Fault::Pass
+    };
+    let proxy = FaultProxy::start(registry.host(), rule).await;
+    let resolution = ask_at(&proxy.host(), NANO, "17763.973", Match::Nearest)
+        .await
+        .unwrap();
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
     assert_eq!(resolution.set_aside.len(), 1);
 
     registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
-    registry.move_after_list(NANO, "10.0.17763.973", None);
-    let resolution = nearest(&registry, NANO, "17763.973").await;
+    let gone = |passed: &Passed| {
+        if passed.path.ends_with("/manifests/10.0.17763.973") {
+            Fault::Answer(404, Vec::new(), String::new())
+        } else {
+            Fault::Pass
+        }
+    };
+    let proxy = FaultProxy::start(registry.host(), gone).await;
+    let resolution = ask_at(&proxy.host(), NANO, "17763.973", Match::Nearest)
+        .await
+        .unwrap();
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
     assert!(resolution.set_aside[0].reason.contains("is not there"));
 }
 
 #[tokio::test]
 async fn a_lost_image_gives_way_to_the_next() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.17763.914"], "10.0.17763.914");
-    let lost = registry.publish(NANO, &["10.0.17763.973"], "10.0.17763.973");
+    let lost = registry.image("windows", "10.0.17763.973");
+    let index = registry.index(&[(&lost, Some("10.0.17763.973"))]);
     registry.lose(&lost);
+    registry.tag(NANO, "10.0.17763.973", &index);
     let resolution = nearest(&registry, NANO, "17763.973").await;
     assert_eq!(resolution.base.os_version.to_string(), "17763.914");
 }
 
 #[tokio::test]
 async fn server_2016_gets_its_own_revision_or_nothing() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish(NANO, &["10.0.14393.3384"], "10.0.14393.3384");
     registry.publish(NANO, &["10.0.14393.3504", "ltsc2016"], "10.0.14393.3504");
     let error = ask(&registry, NANO, "14393.3443", Match::Nearest)
@@ -272,7 +306,7 @@ async fn server_2016_gets_its_own_revision_or_nothing() {
 
 #[tokio::test]
 async fn a_repository_without_base_tags_says_so() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish("app/web", &["v1", "v2"], "10.0.17763.973");
     let error = ask(&registry, "app/web", "17763.973", Match::Nearest)
         .await
@@ -286,7 +320,7 @@ async fn a_repository_without_base_tags_says_so() {
 
 #[tokio::test]
 async fn tags_that_say_too_little_are_not_asked_about_without_end() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     for number in 0..100 {
         let tag = format!("1803-KB41000{number:02}");
         registry.publish(NANO, &[&tag], &format!("10.0.17134.{number}"));

@@ -1,7 +1,7 @@
 //! `wincimg base`, driven as a user would.
 #![allow(clippy::unwrap_used)]
 
-use crate::stand_in::StandIn;
+use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -14,10 +14,10 @@ const NO_CREDENTIALS: &str = concat!(
 );
 
 /// `wincimg base VERB NAME` against a mirror that is listed as insecure.
-fn base(registry: &StandIn, arguments: &[&str]) -> Command {
+fn base(registry: &FakeRegistry, arguments: &[&str]) -> Command {
     let mut command = wincimg(arguments);
-    command.args(["--base-registry", &registry.host]);
-    command.args(["--insecure-registry", &registry.host]);
+    command.args(["--base-registry", &registry.host()]);
+    command.args(["--insecure-registry", &registry.host()]);
     command
 }
 
@@ -39,8 +39,8 @@ fn json_of(command: &mut Command) -> (i32, Value) {
     )
 }
 
-fn microsofts() -> StandIn {
-    let registry = StandIn::start();
+fn microsofts() -> FakeRegistry {
+    let registry = FakeRegistry::start();
     registry.publish(
         NANO,
         &["10.0.17763.914", "1809-KB4530715"],
@@ -73,7 +73,7 @@ fn the_result_is_pinned_by_digest() {
     let digest = result["digest"].as_str().unwrap();
     assert_eq!(
         result["reference"],
-        format!("{}/{NANO}:10.0.17763.973@{digest}", registry.host)
+        format!("{}/{NANO}:10.0.17763.973@{digest}", registry.host())
     );
 }
 
@@ -87,7 +87,7 @@ fn as_text_the_reference_is_all_of_stdout() {
     .assert()
     .code(0)
     .stdout(
-        predicate::str::starts_with(format!("{}/{NANO}:10.0.17763.973@sha256:", registry.host))
+        predicate::str::starts_with(format!("{}/{NANO}:10.0.17763.973@sha256:", registry.host()))
             .and(predicate::function(|out: &str| out.lines().count() == 1)),
     )
     .stderr(contains("17763.973 is the nearest"));
@@ -95,25 +95,25 @@ fn as_text_the_reference_is_all_of_stdout() {
 
 #[test]
 fn a_mirrors_prefix_and_whole_repositories_are_understood() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish(
         "mcr.microsoft.com/windows",
         &["10.0.17763.973"],
         "10.0.17763.973",
     );
-    let mirror = format!("{}/mcr.microsoft.com", registry.host);
+    let mirror = format!("{}/mcr.microsoft.com", registry.host());
     wincimg(&["resolve", "windows", "--host-build", "17763.973"])
         .args([
             "--base-registry",
             &mirror,
             "--insecure-registry",
-            &registry.host,
+            &registry.host(),
         ])
         .assert()
         .code(0);
     let whole = format!("{mirror}/windows");
     wincimg(&["resolve", &whole, "--host-build", "10.0.17763.973"])
-        .args(["--insecure-registry", &registry.host])
+        .args(["--insecure-registry", &registry.host()])
         .assert()
         .code(0);
 }
@@ -167,10 +167,10 @@ fn a_host_without_a_revision_is_asked_for_it() {
 fn a_registry_that_is_not_listed_as_insecure_names_the_flag() {
     let registry = microsofts();
     wincimg(&["resolve", "nanoserver", "--host-build", "17763.973"])
-        .args(["--base-registry", &registry.host])
+        .args(["--base-registry", &registry.host()])
         .assert()
         .code(3)
-        .stderr(contains(format!("--insecure-registry {}", registry.host)));
+        .stderr(contains(format!("--insecure-registry {}", registry.host())));
 }
 
 #[test]

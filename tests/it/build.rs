@@ -9,6 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::demo::{DemoRegistry, add_base_images};
 use crate::support::component;
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::serve::serve;
@@ -18,7 +19,6 @@ use bytes::Bytes;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::windows::version::WindowsVersion;
 
 const HOSTS: [WindowsVersion; 2] = [

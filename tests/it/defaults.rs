@@ -3,10 +3,10 @@
 
 use std::fs;
 
+use crate::demo::{DemoRegistry, add_base_images};
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
-use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::windows::version::WindowsVersion;
 
 /// A folder with a `wincimg.toml`, a node of 17763.973, and a registry with base images.

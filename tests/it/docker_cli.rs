@@ -10,11 +10,11 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::demo::{DemoRegistry, add_base_images};
 use crate::support::dockerd::Dockerd;
 use crate::support::windows_builds::{build_all, plan};
 use crate::support::windows_daemon::WindowsDaemon;
 use serde_json::{Value, json};
-use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::oci::remote::Registry;
 use wincimg::progress::Silent;
 use wincimg::windows::version::WindowsVersion;

@@ -8,12 +8,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::demo::{DemoRegistry, add_base_images};
 use crate::support::chain;
 use crate::support::windows_builds::{as_shown, build, build_all, id, plan};
 use crate::support::windows_daemon::{WindowsDaemon, info, server_2019};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::dockerfile::Rendered;
 use wincimg::engine::delivered::Delivered;
 use wincimg::engine::delivery::{DeliveryError, Destination, Naming};

@@ -13,8 +13,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::demo::{DemoRegistry, add_base_images};
 use serde_json::{Value, json};
-use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::windows::version::WindowsVersion;
 
 use crate::fake_catalog::desk::Desk;

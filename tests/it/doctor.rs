@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::fake_catalog::FakeCatalog;
-use crate::stand_in::StandIn;
 use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
+use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use serde_json::Value;
 
@@ -39,8 +39,8 @@ fn checks(arguments: &[&str], subject: &str) -> (i32, Vec<Value>) {
 }
 
 /// A base registry that is well, so that only what a test is about can be a problem.
-fn good_base() -> StandIn {
-    let registry = StandIn::start();
+fn good_base() -> FakeRegistry {
+    let registry = FakeRegistry::start();
     registry.publish("windows/nanoserver", &["10.0.17763.973"], "10.0.17763.973");
     registry
 }
@@ -50,10 +50,10 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
     let base = good_base();
     let arguments = [
         ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host],
-        ["--base-registry", &base.host],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
     ];
-    let (code, checks) = checks(arguments.as_flattened(), &base.host);
+    let (code, checks) = checks(arguments.as_flattened(), &base.host());
     assert_eq!(code, 0, "{checks:#?}");
     let findings: Vec<&str> = checks
         .iter()
@@ -75,19 +75,19 @@ fn a_registry_that_is_well_is_ok_in_every_line() {
 #[test]
 fn plain_http_that_is_not_listed_is_a_problem_with_the_flag_as_its_mend() {
     let base = good_base();
-    let other = StandIn::start();
+    let other = FakeRegistry::start();
     let arguments = [
         ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host],
-        ["--base-registry", &base.host],
-        ["--registry", &other.host],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
+        ["--registry", &other.host()],
     ];
-    let (code, checks) = checks(arguments.as_flattened(), &other.host);
+    let (code, checks) = checks(arguments.as_flattened(), &other.host());
     assert_eq!(code, 1);
     assert_eq!(checks[0]["check"], "registry");
     let mend = checks[0]["mend"].as_str().unwrap();
     assert!(
-        mend.contains(&format!("--insecure-registry {}", other.host)),
+        mend.contains(&format!("--insecure-registry {}", other.host())),
         "{mend}"
     );
 }
@@ -98,8 +98,8 @@ fn a_registry_that_nobody_serves_is_a_problem() {
     let nobody = format!("127.0.0.1:{}", free_port());
     let arguments = [
         ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host],
-        ["--base-registry", &base.host],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
         ["--insecure-registry", &nobody],
     ];
     let (code, checks) = checks(arguments.as_flattened(), &nobody);
@@ -118,10 +118,10 @@ fn a_broken_credential_file_is_the_thing_to_mend() {
     let config = config.to_str().unwrap();
     let arguments = [
         ["--registry-config", config],
-        ["--insecure-registry", &base.host],
-        ["--base-registry", &base.host],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
     ];
-    let (code, checks) = checks(arguments.as_flattened(), &base.host);
+    let (code, checks) = checks(arguments.as_flattened(), &base.host());
     assert_eq!(code, 1);
     assert_eq!(checks[0]["check"], "credentials");
     let mend = checks[0]["mend"].as_str().unwrap();
@@ -131,10 +131,10 @@ fn a_broken_credential_file_is_the_thing_to_mend() {
 #[test]
 fn a_mirror_without_base_images_says_how_to_fill_it() {
     let base = good_base();
-    let prefix = format!("{}/mcr.microsoft.com", base.host);
+    let prefix = format!("{}/mcr.microsoft.com", base.host());
     let arguments = [
         ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host],
+        ["--insecure-registry", &base.host()],
         ["--base-registry", &prefix],
     ];
     let (code, checks) = checks(arguments.as_flattened(), &prefix);
@@ -158,9 +158,9 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
         let config = registry.docker_config(&host, password);
         let arguments = [
             ["--registry-config", config.to_str().unwrap()],
-            ["--insecure-registry", &base.host],
+            ["--insecure-registry", &base.host()],
             ["--insecure-registry", &host],
-            ["--base-registry", &base.host],
+            ["--base-registry", &base.host()],
         ];
         checks(arguments.as_flattened(), &host)
     };
@@ -199,8 +199,8 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
     let host = registry.host();
     let arguments = [
         ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host],
-        ["--base-registry", &base.host],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
         ["--registry", &host],
     ];
     let (code, untrusted) = checks(arguments.as_flattened(), &host);
@@ -227,8 +227,8 @@ fn a_catalog_that_is_named_has_to_answer() {
     let address = format!("http://{}/", catalog.host);
     let arguments = [
         ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host],
-        ["--base-registry", &base.host],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
         ["--catalog", &address],
     ];
     let (code, unlisted) = checks(arguments.as_flattened(), &address);
@@ -263,8 +263,8 @@ fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
     let base = good_base();
     let arguments = [
         ["--registry-config", NO_CREDENTIALS],
-        ["--insecure-registry", &base.host],
-        ["--base-registry", &base.host],
+        ["--insecure-registry", &base.host()],
+        ["--base-registry", &base.host()],
     ];
     let microsofts = "https://www.catalog.update.microsoft.com/";
     let (code, catalog) = checks(arguments.as_flattened(), microsofts);

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::demo::{DemoRegistry, add_base_images};
 use flate2::read::GzDecoder;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::windows::version::WindowsVersion;
 
 /// A registry with bases, and a folder with a site and a program.

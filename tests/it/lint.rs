@@ -1,7 +1,7 @@
 //! `wincimg lint`, driven as a user would.
 #![allow(clippy::unwrap_used)]
 
-use crate::stand_in::StandIn;
+use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -134,7 +134,7 @@ fn the_shell_can_be_told() {
 
 #[test]
 fn a_base_image_tells_its_shell_and_its_version() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let powershell =
         json!({"Shell": ["powershell", "-Command", "$ErrorActionPreference = 'Stop';"]});
     let image = |version: &str| {
@@ -142,12 +142,12 @@ fn a_base_image_tells_its_shell_and_its_version() {
             "os.version": version, "config": powershell}))
     };
     registry.tag("team/base", "1", &image("10.0.17763.973"));
-    let base = format!("{}/team/base:1", registry.host);
+    let base = format!("{}/team/base:1", registry.host());
     let file = "FROM team/base:1\nRUN tool.exe \"a b\"\n";
     let with_base = |base: &str| {
         let mut command = lint(file);
         command
-            .args(["--base", base, "--insecure-registry", &registry.host])
+            .args(["--base", base, "--insecure-registry", &registry.host()])
             .args(["--registry-config", NO_CREDENTIALS]);
         command
     };
@@ -166,12 +166,12 @@ fn a_base_image_tells_its_shell_and_its_version() {
         .assert()
         .code(2)
         .stderr(contains("cannot be used with"));
-    with_base(&format!("{}/team/base:2", registry.host))
+    with_base(&format!("{}/team/base:2", registry.host()))
         .assert()
         .code(3)
         .stderr(contains("team/base"));
     registry.tag("team/linux", "1", &registry.image("linux", "6.1"));
-    with_base(&format!("{}/team/linux:1", registry.host))
+    with_base(&format!("{}/team/linux:1", registry.host()))
         .assert()
         .code(2)
         .stderr(contains("is not a Windows image"));
@@ -179,7 +179,7 @@ fn a_base_image_tells_its_shell_and_its_version() {
 
 #[test]
 fn of_a_base_for_several_versions_the_hosts_own_counts() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let versions = ["10.0.17763.973", "10.0.20348.2402"];
     let images = versions.map(|version| registry.image("windows", version));
     let index = registry.index(&[
@@ -190,8 +190,8 @@ fn of_a_base_for_several_versions_the_hosts_own_counts() {
     let check = |host: &str| {
         let mut command = lint("FROM team/base:1\n");
         command
-            .args(["--base", &format!("{}/team/base:1", registry.host)])
-            .args(["--insecure-registry", &registry.host])
+            .args(["--base", &format!("{}/team/base:1", registry.host())])
+            .args(["--insecure-registry", &registry.host()])
             .args(["--registry-config", NO_CREDENTIALS])
             .args(["--host-build", host]);
         command.assert()

@@ -12,7 +12,10 @@ mod build;
 mod check_compat;
 mod ci_templates;
 mod defaults;
+#[path = "../../src/demo/mod.rs"]
+#[allow(unreachable_pub)]
 mod demo;
+mod demo_cli;
 mod docker_cli;
 mod docker_delivery;
 mod dockerignore;
@@ -43,7 +46,6 @@ mod registry_uploads;
 mod render;
 mod report_html;
 mod rollout;
-mod stand_in;
 mod store;
 mod support;
 mod windows_commands;

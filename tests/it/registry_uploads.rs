@@ -15,8 +15,8 @@ use wincimg::oci::remote::{BlobReader, BlobSource, Options, RegistryError};
 use wincimg::progress::Silent;
 
 use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::fake_registry::FakeRegistry;
 use crate::support::proxy::{Fault, FaultProxy, Passed, first, method};
-use crate::support::spec_registry::spec_registry;
 use crate::support::{chain, describe, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
@@ -34,13 +34,13 @@ fn impatient(host: &str) -> Options {
 
 #[tokio::test]
 async fn an_upload_that_is_cut_goes_on_from_the_byte_that_came_last() {
-    let (server, stored) = spec_registry();
+    let server = FakeRegistry::start();
     let rule = first(1, method("PUT"), Fault::CutRequest(MIB));
     let proxy = FaultProxy::start(server.host(), rule).await;
     let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(3 * MIB, 3));
     let blob = put(&repository, &bytes).await;
-    assert_eq!(stored.lock().unwrap().blobs[blob.digest().as_ref()], bytes);
+    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
     let sent: usize = proxy.log().iter().map(|passed| passed.sent).sum();
     assert_eq!(sent, 3 * MIB, "no byte went twice");
     assert_eq!(proxy.requests("POST", "/uploads/").len(), 1);

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use crate::demo::{DemoRegistry, add_base_images};
 use crate::support::dockerd::Dockerd;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::demo::{DemoRegistry, add_base_images};
 use wincimg::windows::version::WindowsVersion;
 
 const HOSTS: [WindowsVersion; 2] = [

@@ -47,7 +47,7 @@ fn the_entry_that_the_node_would_take_is_the_one_that_is_judged() {
         .as_array()
         .unwrap()
         .iter()
-        .filter(|check| check["image"]["reference"] == format!("{}/shop/web:1.4", registry.host))
+        .filter(|check| check["image"]["reference"] == format!("{}/shop/web:1.4", registry.host()))
         .map(|check| {
             (
                 check["host"]["build"].as_str().unwrap(),
@@ -307,7 +307,7 @@ fn reports_of_workloads_say_whose_pods_do_not_start() {
             .unwrap();
         let text = String::from_utf8(output.stdout)
             .unwrap()
-            .replace(&registry.host, "registry.example")
+            .replace(&registry.host(), "registry.example")
             .replace(folder.path().to_str().unwrap(), "manifests");
         insta::assert_snapshot!(format!("shop_{format}"), text);
     }

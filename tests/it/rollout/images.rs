@@ -12,10 +12,10 @@ use crate::support::serve::{Served, serve};
 #[test]
 fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
     let registry = shop();
-    let image = format!("{}/shop/web:1.4", registry.host);
+    let image = format!("{}/shop/web:1.4", registry.host());
     let (code, report) = json_of(
         wincimg()
-            .args(["--insecure-registry", &registry.host, &image])
+            .args(["--insecure-registry", &registry.host(), &image])
             .args(["--host-build", "18363.900", "--host-build", "20348.2402"]),
     );
     assert_eq!(code, 1);
@@ -32,7 +32,7 @@ fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
         format!(
             "wincimg build RECIPE --host-build 17763.5696 --host-build 18363.900 \
              --host-build 20348.2402 --registry {}/shop --name web --tag 1.4 --push",
-            registry.host
+            registry.host()
         )
     );
     assert_eq!(report["checks"][1]["rule"], "build-match");
@@ -46,8 +46,8 @@ fn an_image_for_linux_is_not_windows() {
     registry.tag("tools/curl", "8", &linux);
     let (code, report) = json_of(
         wincimg()
-            .args(["--insecure-registry", &registry.host])
-            .arg(format!("{}/tools/curl:8", registry.host))
+            .args(["--insecure-registry", &registry.host()])
+            .arg(format!("{}/tools/curl:8", registry.host()))
             .args(["--host-build", "20348.2402"]),
     );
     assert_eq!(code, 1);
@@ -63,13 +63,13 @@ fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
         wincimg()
             .args([
                 "--insecure-registry",
-                &registry.host,
+                &registry.host(),
                 "--insecure-registry",
                 &locked,
             ])
             .arg(format!("{locked}/secret/app:1"))
-            .arg(format!("{}/shop/gone:1", registry.host))
-            .arg(format!("{}/shop/web:1.4", registry.host))
+            .arg(format!("{}/shop/gone:1", registry.host()))
+            .arg(format!("{}/shop/web:1.4", registry.host()))
             .args(["--host-build", "20348.2402"]),
     );
     assert_eq!(code, 1, "a gate does not open on what nobody knows");

@@ -8,7 +8,7 @@ mod what_if;
 
 use std::fs;
 
-use crate::stand_in::StandIn;
+use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use serde_json::{Value, json};
 
@@ -36,8 +36,8 @@ fn json_of(command: &mut Command) -> (i32, Value) {
 }
 
 /// The shop's images: an index for two builds, a single image, one without a version.
-fn shop() -> StandIn {
-    let registry = StandIn::start();
+fn shop() -> FakeRegistry {
+    let registry = FakeRegistry::start();
     let (old, new) = ("10.0.17763.5696", "10.0.20348.2402");
     let images = [old, new].map(|version| registry.image("windows", version));
     let index = registry.index(&[(&images[0], Some(old)), (&images[1], Some(new))]);
@@ -49,13 +49,13 @@ fn shop() -> StandIn {
 }
 
 /// `check-compat` of the shop's workloads on a cluster.
-fn check(registry: &StandIn, cluster: &str, folder: &tempfile::TempDir) -> Command {
+fn check(registry: &FakeRegistry, cluster: &str, folder: &tempfile::TempDir) -> Command {
     let workloads = folder.path().join("shop.yaml");
     let text = fs::read_to_string(format!("{CLUSTERS}/shop.yaml")).unwrap();
-    fs::write(&workloads, text.replace("REGISTRY", &registry.host)).unwrap();
+    fs::write(&workloads, text.replace("REGISTRY", &registry.host())).unwrap();
     let mut command = wincimg();
     command
-        .args(["--insecure-registry", &registry.host])
+        .args(["--insecure-registry", &registry.host()])
         .args(["--nodes", &format!("{CLUSTERS}/{cluster}.json")])
         .arg("--workloads")
         .arg(workloads);
@@ -63,9 +63,9 @@ fn check(registry: &StandIn, cluster: &str, folder: &tempfile::TempDir) -> Comma
 }
 
 /// `HOST|KIND NAME|IMAGE|RULE` of every check that is not green, and of how many were green.
-fn problems(report: &Value, registry: &StandIn) -> (usize, Vec<String>) {
+fn problems(report: &Value, registry: &FakeRegistry) -> (usize, Vec<String>) {
     let checks = report["checks"].as_array().unwrap();
-    let text = |value: &Value| value.as_str().unwrap_or("-").replace(&registry.host, "R");
+    let text = |value: &Value| value.as_str().unwrap_or("-").replace(&registry.host(), "R");
     let green = checks
         .iter()
         .filter(|check| check["verdict"] == "compatible")

@@ -7,12 +7,12 @@ use super::*;
 
 #[test]
 fn support_that_ended_is_a_warning() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     registry.publish("shop/old", &["1"], "10.0.18363.1556");
     let mut command = wincimg();
     command
-        .args(["--insecure-registry", &registry.host])
-        .arg(format!("{}/shop/old:1", registry.host))
+        .args(["--insecure-registry", &registry.host()])
+        .arg(format!("{}/shop/old:1", registry.host()))
         .args(["--host-build", "18363.1556"]);
     let (code, report) = json_of(&mut command);
     assert_eq!(code, 0, "{report}");
@@ -37,7 +37,7 @@ fn patient_layer(seconds: u32) -> Vec<u8> {
 
 #[test]
 fn a_pod_that_is_more_patient_than_its_image_is_warned_about() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let config = json!({"os": "windows", "architecture": "amd64", "os.version": "10.0.17763.5696"});
     let base = registry.layer(tar::Builder::new(Vec::new()).into_inner().unwrap());
     let hasty = registry.image_of(&config, std::slice::from_ref(&base));
@@ -50,14 +50,14 @@ fn a_pod_that_is_more_patient_than_its_image_is_warned_about() {
              nodeSelector: {{kubernetes.io/os: windows}}, tolerations: [{{operator: Exists}}], \
              terminationGracePeriodSeconds: {seconds}, \
              containers: [{{image: {}/shop/{name}:1.0}}]}}\n---\n",
-            registry.host
+            registry.host()
         )
     };
     let workloads =
         pod("hasty", 5) + &pod("hasty", 60) + &pod("patient", 60) + &pod("patient", 180);
     let mut command = wincimg();
     command
-        .args(["--insecure-registry", &registry.host, "--workloads", "-"])
+        .args(["--insecure-registry", &registry.host(), "--workloads", "-"])
         .args([
             "--nodes",
             &format!("{CLUSTERS}/kubeadm.json"),
@@ -91,7 +91,7 @@ fn a_pod_that_is_more_patient_than_its_image_is_warned_about() {
 
 #[test]
 fn a_large_image_is_warned_about_where_docker_pulls_it() {
-    let registry = StandIn::start();
+    let registry = FakeRegistry::start();
     let config = json!({"os": "windows", "architecture": "amd64", "os.version": "10.0.17763.5696"});
     let (mut descriptor, diff_id) = registry.layer(b"never read".to_vec());
     descriptor["size"] = json!(2_400_000_000_u64);
@@ -103,13 +103,13 @@ fn a_large_image_is_warned_about_where_docker_pulls_it() {
         format!(
             "kind: Pod\nmetadata: {{name: {name}}}\nspec: {{nodeSelector: {{kubernetes.io/os: windows}}, \
              tolerations: [{{operator: Exists}}], containers: [{{image: {}/shop/{name}:1.0}}]}}\n---\n",
-            registry.host
+            registry.host()
         )
     };
     let run = |cluster: &str| {
         let mut command = wincimg();
         command
-            .args(["--insecure-registry", &registry.host, "--workloads", "-"])
+            .args(["--insecure-registry", &registry.host(), "--workloads", "-"])
             .args([
                 "--nodes",
                 &format!("{CLUSTERS}/{cluster}.json"),

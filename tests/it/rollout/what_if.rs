@@ -4,7 +4,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 
 use super::*;
-use wincimg::demo::{DemoRegistry, add_base_images};
+use crate::demo::{DemoRegistry, add_base_images};
 use wincimg::windows::version::WindowsVersion;
 
 /// `check-compat` of one image's version on the nodes of the kubeadm cluster.
@@ -100,7 +100,7 @@ fn the_plan_is_in_every_report_that_people_read() {
             .stdout(contains("Then everything starts.").and(contains(format!(
                 "wincimg build RECIPE --host-build 17763.5696 --host-build 20348.2402 \
                      --registry {}/shop --name migrate --tag 2.0 --push",
-                registry.host
+                registry.host()
             ))));
     }
 }

@@ -8,11 +8,11 @@
 
 pub mod docker_registry;
 pub mod dockerd;
+pub mod fake_registry;
 pub mod places;
 pub mod programs;
 pub mod proxy;
 pub mod serve;
-pub mod spec_registry;
 pub mod windows_base;
 pub mod windows_builds;
 pub mod windows_daemon;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 
+use crate::demo::DemoRegistry;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::demo::DemoRegistry;
 use wincimg::engine::order::{Order, PlannedImage};
 use wincimg::oci::base::Match;
 use wincimg::oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
