@@ -35,16 +35,16 @@ const CREDENTIALS: [&str; 2] = ["x-registry-auth", "x-registry-config"];
 pub(super) struct Client {
     pub(super) endpoint: Endpoint,
     transport: Arc<Transport>,
-    /// The version of the API to speak, once it is agreed on.
-    pub(super) version: Option<ApiVersion>,
+    /// The version of the API to speak.
+    pub(super) version: ApiVersion,
 }
 
 impl Client {
-    pub(super) fn new(endpoint: Endpoint) -> Result<Self, EndpointError> {
+    pub(super) fn new(endpoint: Endpoint, version: ApiVersion) -> Result<Self, EndpointError> {
         Ok(Self {
             transport: Arc::new(Transport::new(&endpoint)?),
             endpoint,
-            version: None,
+            version,
         })
     }
 
@@ -174,13 +174,12 @@ pub(super) async fn within<T>(
 }
 
 /// Adds to a request of bollard's what it lacks.
-fn amend(
-    request: &mut BollardRequest,
-    version: Option<ApiVersion>,
-    more: &str,
-) -> Result<(), Error> {
-    let version = version.map_or_else(String::new, |version| format!("/v{version}"));
-    let mut target = version + request.uri().path();
+fn amend(request: &mut BollardRequest, version: ApiVersion, more: &str) -> Result<(), Error> {
+    let mut target = match request.uri().path() {
+        // It tells the version.
+        "/_ping" => "/_ping".to_owned(),
+        path => format!("/v{version}{path}"),
+    };
     let queries = [request.uri().query().unwrap_or_default(), more];
     let queries = queries.into_iter().filter(|query| !query.is_empty());
     for (query, mark) in queries.zip(['?', '&']) {
@@ -215,6 +214,11 @@ mod tests {
 
     use super::*;
 
+    const VERSION: ApiVersion = ApiVersion {
+        major: 1,
+        minor: 41,
+    };
+
     fn request(uri: &str) -> BollardRequest {
         let body = bollard::body_full(bytes::Bytes::new());
         Request::get(uri).body(body).unwrap()
@@ -229,7 +233,7 @@ mod tests {
             let mut request = request("http://docker/build");
             let value = HeaderValue::from_str(&written).unwrap();
             request.headers_mut().insert(name, value);
-            amend(&mut request, None, "").unwrap();
+            amend(&mut request, VERSION, "").unwrap();
             let header = &request.headers()[name];
             assert_eq!(URL_SAFE.decode(header).unwrap(), secret.as_bytes());
             assert_eq!(format!("{header:?}"), "Sensitive");
@@ -238,31 +242,19 @@ mod tests {
 
     #[test]
     fn the_version_comes_before_the_path_and_what_is_missing_behind_the_query() {
-        let version = ApiVersion::read("1.41");
-        for (uri, version, more, expected) in [
-            ("http://docker/_ping", None, "", "/_ping"),
-            ("http://docker/info", version, "", "/v1.41/info"),
+        for (uri, more, expected) in [
+            ("http://docker/_ping", "", "/_ping"),
+            ("http://docker/info", "", "/v1.41/info"),
+            ("http://docker/build?rm=true", "", "/v1.41/build?rm=true"),
+            ("http://docker/build", "memory=1", "/v1.41/build?memory=1"),
             (
                 "http://docker/build?rm=true",
-                version,
-                "",
-                "/v1.41/build?rm=true",
-            ),
-            (
-                "http://docker/build",
-                version,
-                "memory=1",
-                "/v1.41/build?memory=1",
-            ),
-            (
-                "http://docker/build?rm=true",
-                version,
                 "isolation=hyperv&memory=1",
                 "/v1.41/build?rm=true&isolation=hyperv&memory=1",
             ),
         ] {
             let mut request = request(uri);
-            amend(&mut request, version, more).unwrap();
+            amend(&mut request, VERSION, more).unwrap();
             assert_eq!(request.uri().to_string(), expected);
             assert_eq!(request.headers()[HOST], "docker");
         }

@@ -26,13 +26,12 @@ const NEWEST: ApiVersion = ApiVersion {
 /// A daemon that answered.
 pub struct Daemon {
     pub(super) client: Client,
-    version: ApiVersion,
 }
 
 impl Daemon {
     /// Connects, and agrees on a version of the API.
     pub async fn connect(endpoint: Endpoint) -> Result<Self, DockerError> {
-        let mut client = Client::new(endpoint)?;
+        let mut client = Client::new(endpoint, OLDEST)?;
         let what = "say which version of the API it speaks";
         let ping = client.tap(what, "", async |docker| docker.ping().await);
         let response = within(what, ping).await?.response;
@@ -51,9 +50,8 @@ impl Daemon {
                 oldest: OLDEST,
             });
         }
-        let version = spoken.min(NEWEST);
-        client.version = Some(version);
-        Ok(Self { client, version })
+        client.version = spoken.min(NEWEST);
+        Ok(Self { client })
     }
 
     /// Where it is and who named it.
@@ -63,7 +61,7 @@ impl Daemon {
 
     /// The version of the API that is spoken with it.
     pub fn api_version(&self) -> ApiVersion {
-        self.version
+        self.client.version
     }
 
     /// What the daemon says of itself.
@@ -108,7 +106,7 @@ impl fmt::Debug for Daemon {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Daemon")
             .field("endpoint", self.endpoint())
-            .field("version", &self.version)
+            .field("version", &self.client.version)
             .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,8 @@
 //! Images by a Docker daemon on Windows: for plans with commands, which only Windows can run.
 //!
-//! [`Endpoint`] finds the daemon, [`Daemon`] speaks with it. What would fail late is asked first:
-//! whether it makes Windows containers, whether the base can run there, whether it trusts the
-//! registries.
+//! [`Endpoint`] finds the daemon, [`Daemon`] speaks with it through bollard. What would fail late is
+//! asked first: whether it makes Windows containers, whether the base can run there, whether it
+//! trusts the registries.
 
 mod address;
 mod answer;

@@ -5,7 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::engine::docker::{Daemon, DockerError, Endpoint, Environment, Trust};
+use crate::engine::docker::daemon::Daemon;
+use crate::engine::docker::endpoint::{Endpoint, Environment};
+use crate::engine::docker::error::DockerError;
+use crate::engine::docker::tls::Trust;
 use crate::support::docker_registry::free_port;
 use crate::support::dockerd::{Dockerd, Setup};
 use crate::support::{self, chain};

@@ -5,7 +5,10 @@ use std::fs;
 use serde_json::json;
 
 use crate::diagnose::Diagnose;
-use crate::engine::docker::{Address, Endpoint, EndpointError, Environment, Origin, Trust};
+use crate::engine::docker::address::Address;
+use crate::engine::docker::endpoint::{Endpoint, Environment, Origin};
+use crate::engine::docker::error::EndpointError;
+use crate::engine::docker::tls::Trust;
 use crate::oci::document::sha256;
 
 fn find(flag: Option<&str>, environment: &Environment) -> Endpoint {

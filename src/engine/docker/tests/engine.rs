@@ -8,9 +8,12 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
-use crate::engine::docker::{
-    BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, ImageInfo, Listing,
-};
+use crate::engine::docker::api::ImageInfo;
+use crate::engine::docker::build::{BuildError, BuildOptions};
+use crate::engine::docker::context::Listing;
+use crate::engine::docker::daemon::Daemon;
+use crate::engine::docker::endpoint::{Endpoint, Environment};
+use crate::engine::docker::error::DockerError;
 use crate::progress::Silent;
 use crate::support::docker_registry::{DockerRegistry, Setup, free_port};
 use crate::support::dockerd::Dockerd;

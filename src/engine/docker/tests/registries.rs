@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use crate::diagnose::Diagnose;
 use crate::dockerfile::Rendered;
-use crate::engine::docker::{
-    BuildOptions, Daemon, Endpoint, Environment, Listing, Preflight, Remedy,
-};
+use crate::engine::docker::build::BuildOptions;
+use crate::engine::docker::context::Listing;
+use crate::engine::docker::daemon::Daemon;
+use crate::engine::docker::endpoint::{Endpoint, Environment};
+use crate::engine::docker::preflight::Preflight;
+use crate::engine::docker::trust::Remedy;
 use crate::oci::remote::{Connection, Registry};
 use crate::progress::Silent;
 use crate::support;

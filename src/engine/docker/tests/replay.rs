@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 
 use crate::diagnose::Diagnose;
 use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
-use crate::engine::docker::{
-    BuildError, BuildOptions, Daemon, DockerError, Endpoint, Environment, Listing, Preflight,
-};
+use crate::engine::docker::build::{BuildError, BuildOptions};
+use crate::engine::docker::context::Listing;
+use crate::engine::docker::daemon::Daemon;
+use crate::engine::docker::endpoint::{Endpoint, Environment};
+use crate::engine::docker::error::DockerError;
+use crate::engine::docker::preflight::Preflight;
 use crate::layer::LinkTo;
 use crate::progress::Silent;
 use crate::support::windows_daemon::{Asked, WindowsDaemon, built, shown};
