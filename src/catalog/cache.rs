@@ -4,12 +4,12 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use reqwest::{Method, Request, Url};
+use reqwest::Url;
 
-use super::http::{Http, HttpError, Vouched};
+use super::client::PAGE_LIMIT;
 use super::releaseinfo::{ReleaseInfoError, read_release_info};
-use super::retry;
 use crate::diagnose::{Blame, Diagnose};
+use crate::net::{Exchange, FileError, Http, HttpError};
 use crate::windows::table::TableError;
 use crate::windows::update::Updates;
 
@@ -17,17 +17,10 @@ use crate::windows::update::Updates;
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// Something about the disk.
-    #[error("cannot {action} {}", .path.display())]
-    File {
-        /// What was tried.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The file is no table.
-    #[error("{} is no table of updates", .path.display())]
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The file has something else in it.
+    #[error("cannot read {} as a table of updates", .path.display())]
     Table {
         /// The file.
         path: PathBuf,
@@ -35,7 +28,7 @@ pub enum CacheError {
         source: TableError,
     },
     /// Not the address of a page.
-    #[error("{0:?} is no address of a page: expected https://…")]
+    #[error("invalid address of a page {0:?}: expected https://…")]
     Address(String),
     /// No answer.
     #[error(transparent)]
@@ -59,6 +52,22 @@ pub enum CacheError {
 }
 
 impl Diagnose for CacheError {
+    /// What to do where the table cannot be read anew, in flags that every command with `--refresh`
+    /// has.
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Http(HttpError::Unreachable { .. }) => {
+                "check the network and HTTPS_PROXY, name a copy of the page with --release-info, or go on with the table as it is, without --refresh"
+            }
+            Self::Http(error) => return error.hint(),
+            Self::Page { .. } | Self::Unsound { .. } => {
+                "the table stays as it was: the same command without --refresh uses it"
+            }
+            Self::File(_) | Self::Table { .. } | Self::Address(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+
     fn blame(&self) -> Blame {
         match self {
             Self::Address(_) => Blame::Request,
@@ -75,13 +84,7 @@ pub fn load_updates(path: &Path) -> Result<Updates, CacheError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Updates::embedded().clone());
         }
-        Err(source) => {
-            return Err(CacheError::File {
-                action: "read",
-                path: path.to_owned(),
-                source,
-            });
-        }
+        Err(error) => return Err(FileError::of("read", path)(error).into()),
     };
     let cached = Updates::parse(&text).map_err(|source| CacheError::Table {
         path: path.to_owned(),
@@ -100,18 +103,8 @@ pub async fn refresh_updates(http: &Http, page: &str, path: &Path) -> Result<Upd
     let url: Url = page
         .parse()
         .map_err(|_| CacheError::Address(page.to_owned()))?;
-    let client = http.client(&url, Vouched::ByConnection)?;
-    let html = retry::run(
-        &http.retry,
-        http.progress.as_ref(),
-        async || {
-            let request = Request::new(Method::GET, url.clone());
-            http.page("list the releases", &client, request).await
-        },
-        HttpError::is_transient,
-        HttpError::retry_after,
-    )
-    .await?;
+    let exchange = Exchange::get("list the releases", url);
+    let html = http.repeat(|| http.page(&exchange, PAGE_LIMIT)).await?;
     // What an earlier refresh learnt stays known, unless it is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
     let updates = read_release_info(&html, &known).map_err(|source| CacheError::Page {
@@ -123,11 +116,7 @@ pub async fn refresh_updates(http: &Http, page: &str, path: &Path) -> Result<Upd
         url: page.to_owned(),
         source,
     })?;
-    replace(path, &text).map_err(|source| CacheError::File {
-        action: "write",
-        path: path.to_owned(),
-        source,
-    })?;
+    replace(path, &text).map_err(FileError::of("write", path))?;
     Ok(updates)
 }
 
@@ -179,7 +168,22 @@ mod tests {
         assert!(
             error
                 .to_string()
-                .contains("updates.tsv is no table of updates")
+                .contains("updates.tsv as a table of updates")
         );
+    }
+
+    #[test]
+    fn a_page_out_of_reach_is_answered_with_flags_that_every_refresh_has() {
+        // Without this no client can be made, not even for its error.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let source = reqwest::Client::new().get("https://[").build().unwrap_err();
+        let unreachable = CacheError::Http(HttpError::Unreachable {
+            host: "releases.lan".to_owned(),
+            what: "list the releases".to_owned(),
+            source,
+        });
+        let hint = unreachable.hint().unwrap();
+        assert!(hint.contains("--release-info"), "{hint}");
+        assert!(!hint.contains("--catalog"), "{hint}");
     }
 }

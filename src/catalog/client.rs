@@ -1,31 +1,33 @@
 //! Talks to the catalog: every page of a search, and the files of an update.
 
-use reqwest::{Client, Method, Request, Url};
+use std::time::Duration;
+
+use reqwest::Url;
 use serde_json::json;
 
 use super::dialog::{DialogError, UpdateFile, read_dialog};
-use super::http::{Http, HttpError, Vouched};
 use super::page::{Hit, Page, PageError, Postback, read_page};
-use super::retry;
 use crate::diagnose::{Blame, Diagnose};
-use crate::net::{ClientError, host_of};
+use crate::net::{Exchange, Http, HttpError, Transient, host_of};
 
 /// The catalog that everybody uses.
 pub const DEFAULT_CATALOG: &str = "https://www.catalog.update.microsoft.com";
 
-/// The real catalog stops at 40 pages; more than this is no search but a loop.
+/// Real pages have a tenth of a megabyte.
+pub(super) const PAGE_LIMIT: u64 = 16 << 20;
+/// The real catalog stops at 40 pages; more than this is a loop.
 const MOST_PAGES: usize = 100;
 
 /// Why the catalog could not be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// Not the address of a web site.
-    #[error("{0:?} is no address of a catalog: expected https://HOST[:PORT][/PATH]")]
+    #[error("invalid address of a catalog {0:?}: expected https://HOST[:PORT][/PATH]")]
     Address(String),
     /// No answer.
     #[error(transparent)]
     Http(#[from] HttpError),
-    /// An answer to a search that is none.
+    /// A page that cannot be read as the answer to a search.
     #[error("cannot use the answer of {host} to the search for {query:?}")]
     Page {
         /// Host and port.
@@ -43,7 +45,7 @@ pub enum CatalogError {
         /// What was searched for.
         query: String,
     },
-    /// An answer to the question for an update's files that is none.
+    /// A page that cannot be read as the list of an update's files.
     #[error("cannot use the answer of {host} to the request for the links of {update_id}")]
     Dialog {
         /// Host and port.
@@ -55,7 +57,40 @@ pub enum CatalogError {
     },
 }
 
+impl Transient for CatalogError {
+    /// The catalog's page for errors comes and goes with its load.
+    fn is_transient(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_transient(),
+            Self::Page { source, .. } => matches!(source, PageError::Reported(_)),
+            Self::Dialog { source, .. } => matches!(source, DialogError::Reported(_)),
+            Self::Address(_) | Self::Endless { .. } => false,
+        }
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Http(error) => error.retry_after(),
+            _ => None,
+        }
+    }
+}
+
 impl Diagnose for CatalogError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Http(HttpError::Unreachable { .. }) => {
+                "check the network and HTTPS_PROXY, or name a copy of the catalog with --catalog"
+            }
+            Self::Http(error) => return error.hint(),
+            Self::Address(_) => return None,
+            Self::Page { .. } | Self::Endless { .. } | Self::Dialog { .. } => {
+                "the catalog may be overloaded: try again later, or name a copy with --catalog"
+            }
+        };
+        Some(hint.to_owned())
+    }
+
     fn blame(&self) -> Blame {
         match self {
             Self::Address(_) => Blame::Request,
@@ -65,35 +100,9 @@ impl Diagnose for CatalogError {
     }
 }
 
-impl CatalogError {
-    /// The catalog's page for errors and broken answers come and go with its load.
-    fn is_transient(&self) -> bool {
-        match self {
-            Self::Http(error) => error.is_transient(),
-            Self::Page {
-                source: PageError::Reported(_),
-                ..
-            }
-            | Self::Dialog {
-                source: DialogError::Reported(_),
-                ..
-            } => true,
-            _ => false,
-        }
-    }
-
-    fn retry_after(&self) -> Option<std::time::Duration> {
-        match self {
-            Self::Http(error) => error.retry_after(),
-            _ => None,
-        }
-    }
-}
-
 /// The Microsoft Update Catalog, or a copy of it.
 pub struct Catalog<'h> {
     http: &'h Http,
-    client: Client,
     address: Url,
 }
 
@@ -107,12 +116,8 @@ impl<'h> Catalog<'h> {
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
         }
-        let client = http.client(&url, Vouched::ByConnection)?;
-        Ok(Self {
-            http,
-            client,
-            address: url,
-        })
+        http.check(&Exchange::get("open the catalog", url.clone()))?;
+        Ok(Self { http, address: url })
     }
 
     fn url(&self, page: &str) -> Result<Url, CatalogError> {
@@ -158,22 +163,21 @@ impl<'h> Catalog<'h> {
         url: &Url,
         postback: Option<&Postback>,
     ) -> Result<Page, CatalogError> {
-        self.repeat(async || {
-            let request = match postback {
-                None => Request::new(Method::GET, url.clone()),
-                Some(Postback(fields)) => self.form(url, fields)?,
-            };
-            let html = self
-                .http
-                .page("search the catalog", &self.client, request)
-                .await?;
-            read_page(&html).map_err(|source| CatalogError::Page {
-                host: host_of(url),
-                query: query.to_owned(),
-                source,
+        let what = "search the catalog";
+        let exchange = match postback {
+            None => Exchange::get(what, url.clone()),
+            Some(Postback(fields)) => Exchange::form(what, url.clone(), fields),
+        };
+        self.http
+            .repeat(|| async {
+                let html = self.http.page(&exchange, PAGE_LIMIT).await?;
+                read_page(&html).map_err(|source| CatalogError::Page {
+                    host: host_of(url),
+                    query: query.to_owned(),
+                    source,
+                })
             })
-        })
-        .await
+            .await
     }
 
     /// The files of an update.
@@ -186,40 +190,16 @@ impl<'h> Catalog<'h> {
             "updateID": update_id,
         }]);
         let fields = [("updateIDs".to_owned(), ids.to_string())];
-        self.repeat(async || {
-            let request = self.form(&url, &fields)?;
-            let html = self
-                .http
-                .page("list the update's files", &self.client, request)
-                .await?;
-            read_dialog(&html, update_id).map_err(|source| CatalogError::Dialog {
-                host: host_of(&url),
-                update_id: update_id.to_owned(),
-                source,
+        let exchange = Exchange::form("list the update's files", url, &fields);
+        self.http
+            .repeat(|| async {
+                let html = self.http.page(&exchange, PAGE_LIMIT).await?;
+                read_dialog(&html, update_id).map_err(|source| CatalogError::Dialog {
+                    host: host_of(&exchange.url),
+                    update_id: update_id.to_owned(),
+                    source,
+                })
             })
-        })
-        .await
-    }
-
-    fn form(&self, url: &Url, fields: &[(String, String)]) -> Result<Request, HttpError> {
-        self.client
-            .post(url.clone())
-            .form(fields)
-            .build()
-            .map_err(|error| HttpError::Client(ClientError::Setup(error)))
-    }
-
-    async fn repeat<T>(
-        &self,
-        operation: impl AsyncFnMut() -> Result<T, CatalogError>,
-    ) -> Result<T, CatalogError> {
-        retry::run(
-            &self.http.retry,
-            self.http.progress.as_ref(),
-            operation,
-            CatalogError::is_transient,
-            CatalogError::retry_after,
-        )
-        .await
+            .await
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::digest::{Digests, DigestsError};
+use super::digests::{Digests, DigestsError};
 use super::page::reported_error;
 
 /// One file of an update.
@@ -24,21 +24,21 @@ pub enum DialogError {
     #[error("the catalog reports an error: {0}")]
     Reported(String),
     /// No list of files in it.
-    #[error("the answer is no download dialog: it lists no update {0}")]
+    #[error("the answer is not a download dialog: it does not list update {0}")]
     Shape(String),
     /// The update is there, but has nothing to download.
     #[error("the catalog lists no file for update {0}")]
     Empty(String),
     /// A file without a link, or whose name is a path.
-    #[error("the catalog's entry {entry:?} is no file that can be downloaded: {problem}")]
+    #[error("cannot download the catalog's entry {entry:?}: {problem}")]
     File {
         /// Its name, or what stands in its place.
         entry: String,
         /// What is wrong with it.
         problem: &'static str,
     },
-    /// Digests that are none, or that contradict each other.
-    #[error("the catalog's digests of {name} are not usable")]
+    /// Digests that cannot be read, or that contradict each other.
+    #[error("cannot use the catalog's digests of {name}")]
     Digests {
         /// The file.
         name: String,
@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(files[0].name, name);
         assert!(files[0].url.ends_with(&format!("/crup/2019/01/{name}")));
         let best = files[0].digests.best().unwrap().to_string();
-        assert_eq!(best, "SHA-1 e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d");
+        assert_eq!(best, "sha1:e3fa9c9103bc509dcdf7e971ca3cbea0c18a7b0d");
     }
 
     #[test]
@@ -255,7 +255,7 @@ mod tests {
                 .best()
                 .unwrap()
                 .to_string()
-                .starts_with("SHA-256 e3b0c442")
+                .starts_with("sha256:e3b0c442")
         );
         assert_eq!(files[1].name, "b.msu");
         assert!(
@@ -264,7 +264,7 @@ mod tests {
                 .best()
                 .unwrap()
                 .to_string()
-                .starts_with("SHA-1 da39a3ee")
+                .starts_with("sha1:da39a3ee")
         );
     }
 
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_dialog_is_told_from_one_without_files() {
+    fn another_page_is_told_from_one_without_files() {
         let read = |html: &str| read_dialog(html, ID).unwrap_err();
         assert!(matches!(read(&dialog(&[])), DialogError::Empty(_)));
         assert!(matches!(read("<p>hello</p>"), DialogError::Shape(_)));

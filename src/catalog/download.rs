@@ -2,25 +2,24 @@
 //! they come, and under their final names only when they are what the catalog says.
 
 use std::collections::HashMap;
-use std::io;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use futures_util::{StreamExt, TryStreamExt, stream};
-use reqwest::{Method, Request, Url};
+use reqwest::{Method, Url};
 use serde::Serialize;
 use tokio::task::spawn_blocking;
 
 use super::dialog::UpdateFile;
-use super::digest::Digest;
-use super::http::{Http, HttpError, Vouched};
+use super::digests::in_words;
 use super::msu::{self, PackageError, article_in_name};
-use super::part::{Part, remove};
 use super::product::Arch;
-use super::transfer::{Line, Transfer, TransferError};
-use crate::diagnose::Diagnose;
-use crate::net::{host_of, shown};
-use crate::progress::Progress;
+use crate::diagnose::{Blame, Diagnose};
+use crate::net::{
+    Digest, Exchange, FileError, Hasher, Http, HttpError, Line, PartialFile, Transfer,
+    TransferError, Vouched, host_of, shown,
+};
 use crate::windows::update::Kb;
 
 /// What the files are expected to be.
@@ -43,8 +42,7 @@ pub struct Fetched {
     pub path: PathBuf,
     /// In bytes.
     pub size: u64,
-    /// Serialised as `sha256:…` or `sha1:…`.
-    #[serde(serialize_with = "as_text")]
+    /// `sha256:…` or `sha1:…`.
     pub digest: Digest,
     /// Whether the catalog gave that digest.
     pub verified: bool,
@@ -52,32 +50,20 @@ pub struct Fetched {
     pub downloaded: bool,
 }
 
-fn as_text<S: serde::Serializer>(digest: &Digest, serializer: S) -> Result<S::Ok, S::Error> {
-    let algorithm = digest.algorithm().to_ascii_lowercase();
-    serializer.collect_str(&format_args!("{algorithm}:{}", digest.hex()))
-}
-
 /// Why a file is not there.
 #[derive(Debug, thiserror::Error)]
 pub enum DownloadError {
     /// Something about the disk.
-    #[error("cannot {action} {}", .path.display())]
-    File {
-        /// What was tried.
-        action: &'static str,
-        /// On which file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Two processes at one file.
     #[error("another process is downloading {}", .0.display())]
     Busy(PathBuf),
     /// Nothing to verify the file with.
     #[error("the catalog gives no digest for {0}, so nothing can tell whether it is genuine")]
     NoDigest(String),
-    /// A link that is no URL.
-    #[error("the catalog's link to {name} is no URL: {url:?}")]
+    /// A link that cannot be followed.
+    #[error("the catalog's link to {name} is not a URL: {url:?}")]
     Link {
         /// The file.
         name: String,
@@ -112,9 +98,9 @@ pub enum DownloadError {
         /// Where it came from.
         url: String,
         /// What came.
-        found: Digest,
+        found: String,
         /// What the catalog says.
-        expected: Digest,
+        expected: String,
     },
     /// The bytes are the catalog's, but no such package.
     #[error("{name} is not the update that was asked for")]
@@ -124,12 +110,28 @@ pub enum DownloadError {
         /// What it is.
         source: PackageError,
     },
-    /// A worker thread died.
-    #[error("a worker thread ended early")]
-    Worker,
 }
 
-impl Diagnose for DownloadError {}
+impl Diagnose for DownloadError {
+    fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NoDigest(_) => "to take it all the same, over TLS, add --without-digest",
+            Self::Http { source, .. } => return source.hint(),
+            Self::Digest { .. } | Self::Size { .. } => {
+                "a proxy or a mirror in between may have changed the file; it was not kept"
+            }
+            _ => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Http { source, .. } => source.blame(),
+            _ => Blame::Circumstances,
+        }
+    }
+}
 
 /// Files that are downloaded at the same time; the set of an update rarely has more.
 const PARALLEL: usize = 4;
@@ -142,9 +144,8 @@ pub async fn download(
     files: &[UpdateFile],
     folder: &Path,
     expected: &Expected,
-    progress: &dyn Progress,
 ) -> Result<Vec<Fetched>, DownloadError> {
-    std::fs::create_dir_all(folder).map_err(file_error("create", folder))?;
+    std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     let mut jobs = Vec::with_capacity(files.len());
     for file in files {
         jobs.push(Job::new(file, folder, expected, files.len() == 1)?);
@@ -154,7 +155,7 @@ pub async fn download(
         job.prefer_tls(http, &mut probed).await;
     }
     stream::iter(&jobs)
-        .map(|job| job.run(http, progress))
+        .map(|job| job.run(http))
         .buffered(PARALLEL)
         .try_collect()
         .await
@@ -165,7 +166,7 @@ struct Job<'f> {
     file: &'f UpdateFile,
     url: Url,
     target: PathBuf,
-    digest: Option<Digest>,
+    digest: Option<&'f Digest>,
     size: Option<u64>,
     kb: Kb,
     arch: Arch,
@@ -224,48 +225,42 @@ impl<'f> Job<'f> {
         }
     }
 
-    async fn run(&self, http: &Http, progress: &dyn Progress) -> Result<Fetched, DownloadError> {
-        let line = Line::new(progress, &self.file.name);
-        if let Some(fetched) = self.already_there(progress).await? {
+    async fn run(&self, http: &Http) -> Result<Fetched, DownloadError> {
+        let line = Line::new(http.progress(), &self.file.name);
+        if let Some(fetched) = self.already_there(http).await? {
             line.done("already there");
             return Ok(fetched);
         }
-        let (target, digest) = (self.target.clone(), self.digest);
-        let opened = blocking(move || Part::open(&target, digest)).await?;
-        let mut part = opened
-            .map_err(file_error("open the part of", &self.target))?
+        let mut partial = PartialFile::served(&self.target, self.digest)
+            .await?
             .ok_or_else(|| DownloadError::Busy(self.target.clone()))?;
-        self.transfer(http, &mut part, &line).await?;
-        if part.was_resumed() && !self.is_expected(&part.digest()) {
+        self.transfer(http, &mut partial, &line).await?;
+        if partial.was_resumed() && !self.is_expected(&partial.digest()) {
             // Bytes of two states of the file, perhaps; in one piece it may be right.
-            progress.note(&format!(
+            http.progress().note(&format!(
                 "{} does not fit together with what an earlier try left; beginning again",
                 self.file.name
             ));
-            part.restart()
-                .map_err(file_error("restart", &self.target))?;
-            self.transfer(http, &mut part, &line).await?;
+            partial.restart()?;
+            self.transfer(http, &mut partial, &line).await?;
         }
-        self.keep(part, &line).await
+        self.keep(partial, &line).await
     }
 
     fn is_expected(&self, found: &Digest) -> bool {
-        self.digest.is_none_or(|expected| expected == *found)
+        self.digest.is_none_or(|expected| expected == found)
     }
 
     /// Whether the verified file has been there from an earlier run. One that is not right goes.
-    async fn already_there(
-        &self,
-        progress: &dyn Progress,
-    ) -> Result<Option<Fetched>, DownloadError> {
+    async fn already_there(&self, http: &Http) -> Result<Option<Fetched>, DownloadError> {
         let Ok(metadata) = std::fs::metadata(&self.target) else {
             return Ok(None);
         };
         if let Some(expected) = self.digest {
+            let hasher = Hasher::like(expected).unwrap_or_default();
             let target = self.target.clone();
-            let found = blocking(move || expected.of_same_kind(&target)).await?;
-            let found = found.map_err(file_error("read", &self.target))?;
-            if found == expected && self.check_package(&self.target).await.is_ok() {
+            let found = blocking(move || digest_of(&target, hasher)).await?;
+            if found == *expected && self.check_package(&self.target).await.is_ok() {
                 return Ok(Some(Fetched {
                     path: self.target.clone(),
                     size: metadata.len(),
@@ -274,11 +269,11 @@ impl<'f> Job<'f> {
                     downloaded: false,
                 }));
             }
-            progress.note(&format!(
+            http.progress().note(&format!(
                 "{} is not what the catalog lists; downloading it again",
                 self.target.display()
             ));
-            remove(&self.target).map_err(file_error("remove", &self.target))?;
+            std::fs::remove_file(&self.target).map_err(FileError::of("remove", &self.target))?;
         }
         Ok(None)
     }
@@ -286,33 +281,27 @@ impl<'f> Job<'f> {
     async fn transfer(
         &self,
         http: &Http,
-        part: &mut Part,
+        partial: &mut PartialFile,
         line: &Line<'_>,
     ) -> Result<(), DownloadError> {
         let vouched = match self.digest {
             Some(_) => Vouched::ByDigest,
             None => Vouched::ByConnection,
         };
-        let name = || self.file.name.clone();
-        let client = http
-            .client(&self.url, vouched)
-            .map_err(|source| DownloadError::Http {
-                name: name(),
-                source,
-            })?;
         let transfer = Transfer {
             http,
-            client,
             url: &self.url,
+            vouched,
             size: self.size,
             line,
         };
-        transfer.run(part).await.map_err(|error| match error {
+        let name = || self.file.name.clone();
+        transfer.run(partial).await.map_err(|error| match error {
             TransferError::Http(source) => DownloadError::Http {
                 name: name(),
                 source,
             },
-            TransferError::File(source) => file_error("write the part of", &self.target)(source),
+            TransferError::File(error) => error.into(),
             TransferError::Size { found, expected } => DownloadError::Size {
                 host: host_of(&self.url),
                 name: name(),
@@ -323,26 +312,23 @@ impl<'f> Job<'f> {
     }
 
     /// Gives a whole file its name, if it is the right one.
-    async fn keep(&self, part: Part, line: &Line<'_>) -> Result<Fetched, DownloadError> {
-        let digest = part.digest();
+    async fn keep(&self, partial: PartialFile, line: &Line<'_>) -> Result<Fetched, DownloadError> {
+        let digest = partial.digest();
         if let Some(expected) = self.digest.filter(|_| !self.is_expected(&digest)) {
-            part.discard()
-                .map_err(file_error("remove the part of", &self.target))?;
+            partial.discard()?;
             return Err(DownloadError::Digest {
                 name: self.file.name.clone(),
                 url: shown(&self.url),
-                found: digest,
-                expected,
+                found: in_words(&digest),
+                expected: in_words(expected),
             });
         }
-        if let Err(error) = self.check_package(part.path()).await {
-            part.discard()
-                .map_err(file_error("remove the part of", &self.target))?;
+        if let Err(error) = self.check_package(partial.path()).await {
+            partial.discard()?;
             return Err(error);
         }
-        let size = part.written();
-        part.keep_as(&self.target)
-            .map_err(file_error("rename the part of", &self.target))?;
+        let size = partial.written();
+        partial.keep().await?;
         line.done("verified");
         Ok(Fetched {
             path: self.target.clone(),
@@ -355,40 +341,37 @@ impl<'f> Job<'f> {
 
     async fn check_package(&self, path: &Path) -> Result<(), DownloadError> {
         let (path, name, kb, arch) = (path.to_owned(), self.file.name.clone(), self.kb, self.arch);
-        blocking(move || msu::check_package(&path, &name, kb, arch))
-            .await?
-            .map(drop)
-            .map_err(|source| DownloadError::Package {
-                name: self.file.name.clone(),
-                source,
-            })
+        let checked = blocking(move || Ok(msu::check_package(&path, &name, kb, arch))).await?;
+        checked.map(drop).map_err(|source| DownloadError::Package {
+            name: self.file.name.clone(),
+            source,
+        })
     }
 }
 
 /// Whether a host answers over TLS, with a certificate that this machine trusts.
 async fn speaks_tls(http: &Http, url: &Url) -> bool {
-    let Ok(client) = http.client(url, Vouched::ByConnection) else {
-        return false;
-    };
-    let request = Request::new(Method::HEAD, url.clone());
-    let answer =
-        tokio::time::timeout(PROBE_TIME, http.send("find the file", &client, request)).await;
+    let mut exchange = Exchange::get("find the file", url.clone());
+    exchange.method = Method::HEAD;
+    let answer = tokio::time::timeout(PROBE_TIME, http.succeed(&exchange)).await;
     matches!(answer, Ok(Ok(_)))
 }
 
-fn file_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DownloadError {
-    let path = path.to_owned();
-    move |source| DownloadError::File {
-        action,
-        path,
-        source,
-    }
+/// The digest of what is in a file, by `hasher`.
+pub fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
+    File::open(path)
+        .and_then(|mut file| hasher.read_all(&mut file))
+        .map_err(FileError::of("read", path))?;
+    Ok(hasher.finish())
 }
 
+/// Runs what waits for the disk or the processor where nothing else waits for it.
 async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
+    work: impl FnOnce() -> Result<T, FileError> + Send + 'static,
 ) -> Result<T, DownloadError> {
-    spawn_blocking(work)
-        .await
-        .map_err(|_| DownloadError::Worker)
+    match spawn_blocking(work).await {
+        Ok(outcome) => Ok(outcome?),
+        // It only ends early by a panic, which goes on here.
+        Err(error) => std::panic::resume_unwind(error.into_panic()),
+    }
 }

@@ -87,7 +87,7 @@ impl<V: Visitor> TokenSink for Sink<V> {
     }
 }
 
-/// Elements whose content is no markup; the tree builder, which is not used, would tell.
+/// Elements whose content is text, not markup; the tree builder, which is not used, would tell.
 fn raw_kind(name: &str) -> Option<RawKind> {
     match name {
         "script" => Some(RawKind::ScriptData),

@@ -28,10 +28,10 @@ pub enum PackageError {
     #[error("cannot read it")]
     Unreadable(#[from] io::Error),
     /// A name whose content is not known.
-    #[error("it is no .msu, .cab or .exe file")]
+    #[error("unknown kind of file: expected .msu, .cab or .exe")]
     Name,
     /// Other first bytes.
-    #[error("it begins with {found}, so it is no {expected}")]
+    #[error("it begins with {found}, not as a {expected} does")]
     Magic {
         /// The first bytes in hex.
         found: String,
@@ -39,7 +39,7 @@ pub enum PackageError {
         expected: &'static str,
     },
     /// A cabinet of another kind.
-    #[error("it is a cabinet without *-pkgProperties.txt, so it is no update package")]
+    #[error("it is a cabinet without the *-pkgProperties.txt of an update package")]
     NoProperties,
     /// A cabinet that cannot be opened.
     #[error("its cabinet is damaged")]
@@ -77,7 +77,11 @@ pub fn check_package(
     let found = found
         .filter(|found| promised.contains(found))
         .ok_or_else(|| PackageError::Magic {
-            found: hex::encode(&magic),
+            found: if magic.is_empty() {
+                "nothing".to_owned()
+            } else {
+                hex::encode(&magic)
+            },
             expected,
         })?;
     if found == Container::Cabinet && extension(name) == "msu" {
@@ -229,17 +233,20 @@ mod tests {
     fn a_file_of_another_kind_is_refused_by_its_first_bytes() {
         assert_eq!(
             refusal(b"<html>", "a.msu"),
-            "it begins with 3c68746d6c3e, so it is no cabinet or WIM"
+            "it begins with 3c68746d6c3e, not as a cabinet or WIM does"
         );
         assert_eq!(
             refusal(b"MSWIM\0\0\0", "a.cab"),
-            "it begins with 4d5357494d000000, so it is no cabinet"
+            "it begins with 4d5357494d000000, not as a cabinet does"
         );
         assert_eq!(
             refusal(b"", "a.msu"),
-            "it begins with , so it is no cabinet or WIM"
+            "it begins with nothing, not as a cabinet or WIM does"
         );
-        assert_eq!(refusal(b"MZ", "a.txt"), "it is no .msu, .cab or .exe file");
+        assert_eq!(
+            refusal(b"MZ", "a.txt"),
+            "unknown kind of file: expected .msu, .cab or .exe"
+        );
     }
 
     #[test]

@@ -48,14 +48,14 @@ pub enum Page {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Postback(pub Vec<(String, String)>);
 
-/// A page that is no page of results.
+/// A page that has no results to read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PageError {
     /// The catalog's own page for errors.
     #[error("the catalog reports an error: {0}")]
     Reported(String),
     /// Neither results nor the words that there are none.
-    #[error("the answer is no page of search results: {0}")]
+    #[error("the answer is not a page of search results: {0}")]
     Shape(&'static str),
 }
 

@@ -42,9 +42,9 @@ impl fmt::Display for Arch {
     }
 }
 
-/// A text that is no architecture.
+/// A text that cannot be read as an architecture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no architecture: expected x64, x86 or arm64")]
+#[error("unknown architecture {0:?}: expected x64, x86 or arm64")]
 pub struct ParseArchError(String);
 
 impl FromStr for Arch {

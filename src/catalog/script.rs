@@ -57,10 +57,10 @@ pub enum ScriptError {
     #[error("the catalog gives no digest for {0}, so a node cannot tell whether it is genuine")]
     NoDigest(String),
     /// A file that neither wusa nor dism installs.
-    #[error("{0} is neither .msu nor .cab: a script can install only these")]
+    #[error("a script installs .msu and .cab files, not {0}")]
     Kind(String),
     /// A text that would not stay in its quotes or on its line.
-    #[error("{0:?} has control characters in it")]
+    #[error("{0:?} has control characters")]
     Text(String),
 }
 
@@ -181,8 +181,8 @@ impl Script<'_> {
         Ok(format!(
             "@{{ Name = {}; Algorithm = '{}'; Digest = '{}'{url} }}",
             quoted(&file.name)?,
-            digest.algorithm(),
-            digest.hex(),
+            digest.algorithm().as_ref().to_ascii_uppercase(),
+            digest.digest(),
         ))
     }
 

@@ -9,9 +9,9 @@ use super::product::{Arch, Product, Title};
 use crate::diagnose::{Blame, Diagnose};
 use crate::windows::update::Kb;
 
-/// What is looked for.
+/// What an update has to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct Criteria {
     /// The article.
     pub kb: Kb,
     /// The product, where the build or the user says which.
@@ -28,6 +28,8 @@ pub enum SelectError {
     /// None of what was found fits.
     #[error("the catalog has no {wanted}{}", seen_instead(.seen))]
     Nothing {
+        /// The article.
+        kb: Kb,
         /// What was looked for, in words.
         wanted: String,
         /// What there is instead, with the reason why it is not taken.
@@ -44,6 +46,22 @@ pub enum SelectError {
 }
 
 impl Diagnose for SelectError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Nothing { seen, .. } if seen.is_empty() => None,
+            Self::Nothing { kb, .. } => Some(format!(
+                "see what there is with: wincimg hotfix search {kb}"
+            )),
+            Self::Ambiguous { candidates, .. } => {
+                let flags: Vec<String> = candidates
+                    .iter()
+                    .map(|candidate| format!("\n  {}  for {}", candidate.flag, candidate.title))
+                    .collect();
+                Some(format!("add the flag that picks one:{}", flags.concat()))
+            }
+        }
+    }
+
     fn blame(&self) -> Blame {
         Blame::Answer
     }
@@ -75,7 +93,7 @@ fn seen_instead(seen: &[(String, &'static str)]) -> String {
 }
 
 /// Picks the one update that is wanted.
-pub fn select<'h>(hits: &'h [Hit], wanted: &Wanted) -> Result<&'h Hit, SelectError> {
+pub fn select<'h>(hits: &'h [Hit], wanted: &Criteria) -> Result<&'h Hit, SelectError> {
     let mut fitting: Vec<(&Hit, Title)> = Vec::new();
     let mut seen = Vec::new();
     for hit in hits {
@@ -91,6 +109,7 @@ pub fn select<'h>(hits: &'h [Hit], wanted: &Wanted) -> Result<&'h Hit, SelectErr
     match fitting.as_slice() {
         [(hit, _)] => Ok(hit),
         [] => Err(SelectError::Nothing {
+            kb: wanted.kb,
             wanted: in_words(wanted),
             seen,
         }),
@@ -102,7 +121,7 @@ pub fn select<'h>(hits: &'h [Hit], wanted: &Wanted) -> Result<&'h Hit, SelectErr
 }
 
 /// Why a hit is not what is wanted.
-fn misfit(hit: &Hit, title: &Title, wanted: &Wanted) -> Option<&'static str> {
+fn misfit(hit: &Hit, title: &Title, wanted: &Criteria) -> Option<&'static str> {
     if title.kb != Some(wanted.kb) {
         return Some("is another article");
     }
@@ -121,7 +140,7 @@ fn misfit(hit: &Hit, title: &Title, wanted: &Wanted) -> Option<&'static str> {
     }
 }
 
-/// Updates that share an article or a name with a cumulative update and are none.
+/// How an update that shares an article or a name with a cumulative update differs from it.
 fn look_alike(title: &Title) -> Option<&'static str> {
     let has = |word: &str| {
         let words = |text: &str| {
@@ -141,7 +160,7 @@ fn look_alike(title: &Title) -> Option<&'static str> {
     }
 }
 
-fn in_words(wanted: &Wanted) -> String {
+fn in_words(wanted: &Criteria) -> String {
     let product = wanted.product.as_ref();
     let product = product.map_or_else(String::new, |product| format!(" for {product}"));
     let id = wanted.update_id.as_deref();
@@ -172,9 +191,9 @@ fn candidates(several: &[(&Hit, Title)]) -> Vec<Candidate> {
         .collect()
 }
 
-/// A text that is no update id.
+/// A text that cannot be read as an update id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no update id: expected a GUID such as d001ca72-ce16-4700-9a6d-b2bb28974002")]
+#[error("invalid update id {0:?}: expected a GUID such as d001ca72-ce16-4700-9a6d-b2bb28974002")]
 pub struct ParseUpdateIdError(String);
 
 /// Reads what a user gives as an update id.

@@ -10,14 +10,12 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{
-    self, BASE_NAMES, BaseRegistryArgs, RegistryArgs, name_failure, registry_failure,
-};
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::diagnose::nearest;
 use crate::oci::base::{
-    BaseImage, Fit, ListedImage, Listing, Match, NAMES, Neighbour, NothingFits, ResolveError,
-    resolve,
+    BASE_NAMES, BaseImage, Fit, ListedImage, Listing, Match, NAMES, Neighbour, NothingFits,
+    ResolveError, resolve,
 };
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
@@ -130,7 +128,7 @@ impl List {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
         let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
-        let reference = base.repository(&self.name.name).map_err(name_failure)?;
+        let reference = base.repository(&self.name.name)?;
         let repository = registry.repository(&reference);
         let tags = registry_args::run(async {
             let tags = repository.tags().await;
@@ -177,7 +175,7 @@ impl Resolve {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
         let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
-        let reference = base.repository(&self.name.name).map_err(name_failure)?;
+        let reference = base.repository(&self.name.name)?;
         let host = HostBuild::new(self.host_build);
         let wanted = self.wanted.into();
         let outcome =
@@ -225,7 +223,7 @@ pub(super) fn resolve_failure(error: ResolveError, name: &str, session: &Session
                  looks there"
             ))
         }
-        ResolveError::Registry(error) => registry_failure(error),
+        ResolveError::Registry(error) => error.into(),
         ResolveError::NothingFits(nothing) => {
             for tag in &nothing.set_aside {
                 session.warn(tag);

@@ -16,7 +16,7 @@ use super::docker_args::DockerArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
-use crate::diagnose::in_one_line;
+use crate::diagnose::{Diagnose, in_one_line};
 use crate::oci::base::{BaseRegistry, BaseRepository, Listing};
 use crate::oci::mirror::MirrorTarget;
 use crate::oci::remote::{Connection, Login, Ping, Registry, RegistryError};

@@ -5,7 +5,7 @@ mod resolve;
 mod script;
 mod search;
 mod table;
-mod wanted;
+mod update_args;
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ use clap::{Args, Subcommand};
 use super::Answer;
 use super::failure::Failure;
 use super::session::Session;
-use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, HttpError, RetryPolicy};
+use crate::catalog::{Catalog, DEFAULT_CATALOG};
+use crate::net::{Http, RetryPolicy};
 use crate::progress::Progress;
 
 /// Find, download and install the update that brings a node to a build
@@ -57,7 +58,7 @@ struct HttpArgs {
 
 impl HttpArgs {
     fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
-        Http::new(&self.insecure, RetryPolicy::default(), progress).map_err(http_failure)
+        Ok(Http::new(&self.insecure, RetryPolicy::default(), progress)?)
     }
 }
 
@@ -71,56 +72,6 @@ struct CatalogArgs {
 
 impl CatalogArgs {
     fn open<'h>(&self, http: &'h Http) -> Result<Catalog<'h>, Failure> {
-        Catalog::at(&self.catalog, http).map_err(catalog_failure)
-    }
-}
-
-fn http_failure(error: HttpError) -> Failure {
-    let hint = http_hint(&error);
-    let failure = match error {
-        HttpError::InsecureHost(_) => Failure::usage(error),
-        _ => Failure::from(error),
-    };
-    with_hint(failure, hint)
-}
-
-fn catalog_failure(error: CatalogError) -> Failure {
-    let hint = catalog_hint(&error);
-    match error {
-        CatalogError::Http(error) => http_failure(error),
-        CatalogError::Address(_) => Failure::usage(error),
-        _ => with_hint(Failure::from(error), hint),
-    }
-}
-
-/// What to do where the catalog fails.
-pub(super) fn catalog_hint(error: &CatalogError) -> Option<String> {
-    match error {
-        CatalogError::Http(error) => http_hint(error),
-        CatalogError::Address(_) => None,
-        _ => Some(
-            "the catalog may be overloaded: try again later, or name a copy with --catalog"
-                .to_owned(),
-        ),
-    }
-}
-
-fn http_hint(error: &HttpError) -> Option<String> {
-    match error {
-        HttpError::PlainHttp { host, .. } => {
-            Some(format!("if that is meant, add --insecure-registry {host}"))
-        }
-        HttpError::Unreachable { .. } => Some(
-            "check the network and HTTPS_PROXY, or name a copy of the catalog with --catalog"
-                .to_owned(),
-        ),
-        _ => None,
-    }
-}
-
-fn with_hint(failure: Failure, hint: Option<String>) -> Failure {
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
+        Ok(Catalog::at(&self.catalog, http)?)
     }
 }

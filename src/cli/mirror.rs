@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs, name_failure};
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::oci::base::BaseRepository;
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
@@ -140,7 +140,7 @@ impl Mirror {
                     let repository = self.base.base_registry.repository(name);
                     Wanted::Base {
                         name: name.to_owned(),
-                        repository: repository.map_err(name_failure)?,
+                        repository: repository?,
                     }
                 }
                 None => Wanted::Image(in_a_registry(image)?),

@@ -9,7 +9,7 @@ use clap::Args;
 use super::base::{MatchArg, resolve_failure};
 use super::failure::Failure;
 use super::hosts::{Builds, HostArgs};
-use super::registry_args::{BaseRegistryArgs, RegistryArgs, name_failure};
+use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::engine::order::{Order, OrderError, PlannedImage};
 use crate::oci::base::{BaseRegistry, Match};
@@ -125,7 +125,7 @@ pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
 fn order_failure(error: OrderError, base: &str, session: &Session) -> Failure {
     match error {
         OrderError::Recipe(error) => error.into(),
-        OrderError::Name(error) => name_failure(error),
+        OrderError::Name(error) => error.into(),
         OrderError::Resolve(error) => resolve_failure(error, base, session),
     }
 }

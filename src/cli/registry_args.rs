@@ -11,8 +11,8 @@ use jiff::SignedDuration;
 use tokio::runtime::Builder;
 
 use super::failure::Failure;
-use crate::oci::base::{BaseRegistry, NameError};
-use crate::oci::remote::{Options, Registry, RegistryError, RetryPolicy};
+use crate::oci::base::BaseRegistry;
+use crate::oci::remote::{Options, Registry, RetryPolicy};
 use crate::progress::Progress;
 
 /// The patience of somebody who only wants to know whether a registry is there.
@@ -39,7 +39,7 @@ pub(super) struct RegistryArgs {
 impl RegistryArgs {
     /// The client for all registries of this run.
     pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
-        Registry::new(self.options()?, progress).map_err(registry_failure)
+        Ok(Registry::new(self.options()?, progress)?)
     }
 
     /// The client for a question whose answer is not worth waiting long for.
@@ -52,7 +52,7 @@ impl RegistryArgs {
             timeout: Some(self.patience()),
             ..self.options()?
         };
-        Registry::new(options, progress).map_err(registry_failure)
+        Ok(Registry::new(options, progress)?)
     }
 
     /// How long such an answer is waited for.
@@ -67,7 +67,7 @@ impl RegistryArgs {
             let problem = if path.is_dir() {
                 anyhow!("{} is a folder", path.display())
             } else {
-                anyhow!("there is no file {}", path.display())
+                anyhow!("{} does not exist", path.display())
             };
             return Err(Failure::usage(problem)
                 .hint("--registry-config takes a file like Docker's config.json"));
@@ -93,28 +93,6 @@ pub(super) struct BaseRegistryArgs {
         default_value = "mcr.microsoft.com"
     )]
     pub(super) base_registry: BaseRegistry,
-}
-
-/// The failure of a registry, with its hint.
-pub(super) fn registry_failure(error: RegistryError) -> Failure {
-    let hint = error.hint();
-    let failure = match error {
-        RegistryError::InsecureHost(_) => Failure::usage(error),
-        _ => Failure::from(error),
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
-/// What a user may call a base image.
-pub(super) const BASE_NAMES: &str =
-    "base images have the names nanoserver, servercore, server, windows, aspnet and iis";
-
-/// A name that the user gave for a base image and that is none.
-pub(super) fn name_failure(error: NameError) -> Failure {
-    Failure::usage(error).hint(BASE_NAMES)
 }
 
 /// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that temporary files
@@ -168,7 +146,7 @@ async fn asked_to_stop() {
 }
 
 fn read_time(text: &str) -> Result<Duration, String> {
-    let expected = || format!("{text:?} is no time: expected 90s, 10m or 1h");
+    let expected = || format!("invalid time {text:?}: expected 90s, 10m or 1h");
     let plain_seconds = text.parse().map(Duration::from_secs);
     let time = match plain_seconds {
         Ok(time) => time,

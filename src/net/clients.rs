@@ -5,23 +5,24 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::{Certificate, Client, Url, redirect};
 
-use super::InsecureHosts;
+use super::error::HttpError;
+use super::insecure::InsecureHosts;
 use super::urls::is_loopback;
 
 const CONNECT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
-const MOST_REDIRECTS: usize = 5;
+/// What requests say of who sends them.
+const USER_AGENT: &str = concat!("wincimg/", env!("CARGO_PKG_VERSION"));
 
 /// How the other side is known to be who it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Trust {
+pub(super) enum Trust {
     /// Not at all, and nothing is encrypted.
     PlainHttp,
     /// Encrypted, by whoever answers.
@@ -32,7 +33,7 @@ pub enum Trust {
 
 impl Trust {
     /// The trust that a URL needs; none where it has no TLS and its host is not listed.
-    pub fn of(url: &Url, insecure: &InsecureHosts) -> Option<Self> {
+    pub(super) fn of(url: &Url, insecure: &InsecureHosts) -> Option<Self> {
         match (url.scheme(), insecure.allows(url)) {
             ("https", false) => Some(Self::SystemRoots),
             ("https", true) => Some(Self::AnyCertificate),
@@ -42,69 +43,24 @@ impl Trust {
     }
 }
 
-/// What is done with an answer that points elsewhere.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Redirects {
-    /// It is handed back as it is.
-    HandBack,
-    /// It is followed while it stays on its host, port and scheme.
-    SameOrigin,
-}
-
-/// Why there is no client.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// The file with further roots cannot be read.
-    #[error("cannot read {}", path.display())]
-    Roots {
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
-    /// The client could not be made.
-    #[error("cannot set up the HTTP client")]
-    Setup(#[source] reqwest::Error),
-}
-
 /// The clients made so far.
 #[derive(Debug)]
-pub struct Clients {
-    user_agent: String,
-    redirects: Redirects,
-    read_timeout: Option<Duration>,
+pub(super) struct Clients {
     extra_roots: Option<PathBuf>,
     made: Mutex<HashMap<(Trust, bool), Client>>,
 }
 
 impl Clients {
-    /// Clients that say this of themselves and treat redirects so.
-    pub fn new(user_agent: impl Into<String>, redirects: Redirects) -> Self {
+    /// Clients that trust the certificates in a PEM file besides the machine's.
+    pub(super) fn new(extra_roots: Option<PathBuf>) -> Self {
         Self {
-            user_agent: user_agent.into(),
-            redirects,
-            read_timeout: None,
-            extra_roots: None,
+            extra_roots,
             made: Mutex::default(),
         }
     }
 
-    /// The same, but a connection that is silent for longer is given up.
-    #[must_use]
-    pub fn with_read_timeout(mut self, timeout: Duration) -> Self {
-        self.read_timeout = Some(timeout);
-        self
-    }
-
-    /// The same, but the certificates in this PEM file are trusted besides the machine's.
-    #[must_use]
-    pub fn with_extra_roots(mut self, file: Option<PathBuf>) -> Self {
-        self.extra_roots = file;
-        self
-    }
-
     /// The client for a URL. This machine's own address is never behind a proxy, as in Go's tools.
-    pub fn get(&self, url: &Url, trust: Trust) -> Result<Client, ClientError> {
+    pub(super) fn get(&self, url: &Url, trust: Trust) -> Result<Client, HttpError> {
         let direct = is_loopback(url);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(client) = made.get(&(trust, direct)) {
@@ -115,18 +71,16 @@ impl Clients {
         Ok(client)
     }
 
-    fn make(&self, trust: Trust, direct: bool) -> Result<Client, ClientError> {
+    fn make(&self, trust: Trust, direct: bool) -> Result<Client, HttpError> {
         // A second installation fails and leaves the first, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
-            .user_agent(&self.user_agent)
-            .redirect(self.redirects.policy())
+            .user_agent(USER_AGENT)
+            // Every hop of a redirect is checked like a first request.
+            .redirect(redirect::Policy::none())
             .referer(false)
             .connect_timeout(CONNECT)
             .tcp_keepalive(KEEP_ALIVE);
-        if let Some(timeout) = self.read_timeout {
-            builder = builder.read_timeout(timeout);
-        }
         if direct {
             builder = builder.no_proxy();
         }
@@ -135,36 +89,17 @@ impl Clients {
             Trust::AnyCertificate => builder.tls_danger_accept_invalid_certs(true),
             Trust::SystemRoots => builder.tls_certs_merge(self.read_extra_roots()?),
         };
-        builder.build().map_err(ClientError::Setup)
+        builder.build().map_err(HttpError::Setup)
     }
 
-    fn read_extra_roots(&self) -> Result<Vec<Certificate>, ClientError> {
+    fn read_extra_roots(&self) -> Result<Vec<Certificate>, HttpError> {
         let Some(path) = &self.extra_roots else {
             return Ok(Vec::new());
         };
-        let pem = fs::read(path).map_err(|source| ClientError::Roots {
+        let pem = fs::read(path).map_err(|source| HttpError::Roots {
             path: path.clone(),
             source,
         })?;
-        Certificate::from_pem_bundle(&pem).map_err(ClientError::Setup)
-    }
-}
-
-impl Redirects {
-    fn policy(self) -> redirect::Policy {
-        match self {
-            Self::HandBack => redirect::Policy::none(),
-            Self::SameOrigin => redirect::Policy::custom(|attempt| {
-                let stays = attempt
-                    .previous()
-                    .last()
-                    .is_some_and(|from| from.origin() == attempt.url().origin());
-                if stays && attempt.previous().len() <= MOST_REDIRECTS {
-                    attempt.follow()
-                } else {
-                    attempt.stop()
-                }
-            }),
-        }
+        Certificate::from_pem_bundle(&pem).map_err(HttpError::Setup)
     }
 }

@@ -1,12 +1,25 @@
-//! What every HTTP client of the project shares: whom to trust, when to try again, and what of a URL
-//! may be shown.
+//! HTTP for everything here that speaks it: whom to trust, when to try again, which redirects to
+//! follow, files that come in pieces, and the digests that prove them.
 
 mod clients;
+mod digest;
+mod error;
+mod exchange;
+mod http;
 mod insecure;
+mod partial_file;
 mod retry;
+mod source;
+mod transfer;
 mod urls;
 
-pub use clients::{ClientError, Clients, Redirects, Trust};
+pub use digest::{Digest, Hasher, digest, sha256};
+pub use error::{FileError, HttpError};
+pub use exchange::{Exchange, Payload, Piece, Redirects, Vouched, location};
+pub use http::{Http, IDLE_TIMEOUT};
 pub use insecure::{InsecureHosts, NotAHost};
-pub use retry::{RetryPolicy, pause, retry_after};
+pub use partial_file::PartialFile;
+pub use retry::{Attempts, RetryPolicy, Transient, retry_after};
+pub use source::{BlobReader, BlobSource};
+pub use transfer::{Line, Transfer, TransferError};
 pub use urls::{host_of, shown};

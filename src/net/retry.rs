@@ -1,9 +1,12 @@
 //! When a failed request is worth another attempt, and how long to wait before it.
 
+use std::error::Error;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
+use tokio::time::Instant;
 
 use crate::progress::Progress;
 
@@ -31,26 +34,9 @@ impl Default for RetryPolicy {
     }
 }
 
-/// A wait that a person who watches would wonder about.
-const WORTH_A_WORD: Duration = Duration::from_secs(2);
-
-/// Waits for the next attempt, and says why where that takes long.
-pub async fn pause(reason: &str, wait: Duration, progress: &dyn Progress) {
-    tracing::debug!(reason, ?wait, "trying again");
-    if let Some(word) = word_about(reason, wait) {
-        progress.note(&word);
-    }
-    tokio::time::sleep(wait).await;
-}
-
-fn word_about(reason: &str, wait: Duration) -> Option<String> {
-    let seconds = wait.as_secs();
-    (wait >= WORTH_A_WORD).then(|| format!("{reason}; trying again in {seconds} s"))
-}
-
 impl RetryPolicy {
     /// The waits between attempts, each longer than the one before.
-    pub fn waits(&self) -> ExponentialBackoff {
+    fn waits(&self) -> ExponentialBackoff {
         ExponentialBuilder::new()
             .with_min_delay(self.first_wait)
             .with_max_delay(self.longest_wait)
@@ -58,17 +44,107 @@ impl RetryPolicy {
             .with_jitter()
             .build()
     }
+}
 
-    /// The wait before the next attempt: ours or, if it asks for a longer one, the server's; none
-    /// where there is no attempt left or the server asks for too much patience.
-    pub fn wait(&self, own: Option<Duration>, asked: Option<Duration>) -> Option<Duration> {
-        let own = own?;
-        match asked {
-            Some(asked) if asked > self.longest_retry_after => None,
-            Some(asked) => Some(asked.max(own)),
-            None => Some(own),
+/// An error that knows whether another attempt is worth while.
+pub trait Transient: Error + Sized {
+    /// Whether the same request may well succeed a moment later.
+    fn is_transient(&self) -> bool;
+
+    /// How long the server asked to wait before the next attempt.
+    fn retry_after(&self) -> Option<Duration>;
+
+    /// The same error as the last one of several attempts.
+    #[must_use]
+    fn after(self, attempts: usize) -> Self {
+        let _ = attempts;
+        self
+    }
+}
+
+/// Bytes that are worth starting the count of attempts again; less would let a connection that
+/// breaks at every byte go on for ever.
+const HEADWAY: u64 = 64 * 1024;
+/// A wait that a person who watches would wonder about.
+const WORTH_A_WORD: Duration = Duration::from_secs(2);
+
+/// The attempts that one operation has left, over all of its requests.
+pub struct Attempts {
+    policy: RetryPolicy,
+    waits: ExponentialBackoff,
+    made: usize,
+    moved: u64,
+    deadline: Option<Instant>,
+    progress: Arc<dyn Progress>,
+}
+
+impl Attempts {
+    pub(super) fn new(
+        policy: RetryPolicy,
+        deadline: Option<Instant>,
+        progress: Arc<dyn Progress>,
+    ) -> Self {
+        Self {
+            policy,
+            waits: policy.waits(),
+            made: 1,
+            moved: 0,
+            deadline,
+            progress,
         }
     }
+
+    /// Notes bytes that have safely arrived on one side or the other.
+    pub fn advance(&mut self, bytes: u64) {
+        self.moved = self.moved.saturating_add(bytes);
+    }
+
+    /// Waits until the next attempt may be made, or hands the error back where there is none left.
+    pub async fn pause<E: Transient>(&mut self, error: E) -> Result<(), E> {
+        let reason = error.to_string();
+        let wait = self.wait(error)?;
+        tracing::debug!(reason, attempt = self.made, ?wait, "trying again");
+        if let Some(word) = word_about(&reason, wait) {
+            self.progress.note(&word);
+        }
+        tokio::time::sleep(wait).await;
+        Ok(())
+    }
+
+    fn wait<E: Transient>(&mut self, error: E) -> Result<Duration, E> {
+        if !error.is_transient() {
+            return Err(error);
+        }
+        if self.moved >= HEADWAY {
+            self.moved = 0;
+            self.waits = self.policy.waits();
+        }
+        match self.next_wait(error.retry_after()) {
+            Some(wait) => {
+                self.made += 1;
+                Ok(wait)
+            }
+            None if self.made == 1 => Err(error),
+            None => Err(error.after(self.made)),
+        }
+    }
+
+    /// Our own wait or, if it asks for a longer one, the server's; none where no attempt is left,
+    /// the server asks for too much patience, or the time limit comes first.
+    fn next_wait(&mut self, asked: Option<Duration>) -> Option<Duration> {
+        let own = self.waits.next()?;
+        let asked = asked.unwrap_or_default();
+        let wait = asked.max(own);
+        let in_time = self
+            .deadline
+            .is_none_or(|deadline| Instant::now() + wait < deadline);
+        (asked <= self.policy.longest_retry_after && in_time).then_some(wait)
+    }
+}
+
+fn word_about(reason: &str, wait: Duration) -> Option<String> {
+    let seconds = wait.as_secs();
+    (wait >= WORTH_A_WORD).then(|| format!("{reason}; trying again in {seconds} s"))
 }
 
 /// `Retry-After` in either of its spellings: seconds, or the date after which to come back.
@@ -89,29 +165,116 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use std::time::UNIX_EPOCH;
 
     use super::*;
+    use crate::progress::Silent;
+
+    /// An error that may pass, with the server's wish in seconds and the attempts it took.
+    #[derive(Debug, PartialEq, thiserror::Error)]
+    #[error("failed")]
+    struct Failure {
+        passing: bool,
+        asked: Option<u64>,
+        attempts: usize,
+    }
+
+    impl Transient for Failure {
+        fn is_transient(&self) -> bool {
+            self.passing
+        }
+
+        fn retry_after(&self) -> Option<Duration> {
+            self.asked.map(Duration::from_secs)
+        }
+
+        fn after(self, attempts: usize) -> Self {
+            Self { attempts, ..self }
+        }
+    }
+
+    fn failure(asked: Option<u64>) -> Failure {
+        Failure {
+            passing: true,
+            asked,
+            attempts: 1,
+        }
+    }
+
+    fn attempts(policy: RetryPolicy, deadline: Option<Instant>) -> Attempts {
+        Attempts::new(policy, deadline, Arc::new(Silent))
+    }
+
+    fn retries(retries: usize) -> Attempts {
+        let policy = RetryPolicy {
+            retries,
+            ..RetryPolicy::default()
+        };
+        attempts(policy, None)
+    }
+
+    #[test]
+    fn waits_grow_and_end() {
+        let mut attempts = retries(3);
+        let mut waits = Vec::new();
+        let error = loop {
+            match attempts.wait(failure(None)) {
+                Ok(wait) => waits.push(wait),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(waits.len(), 3);
+        assert!(waits[0] >= Duration::from_millis(200) && waits[0] <= Duration::from_millis(400));
+        assert!(waits[2] >= Duration::from_millis(800));
+        assert_eq!(error.attempts, 4);
+    }
+
+    #[test]
+    fn what_does_not_pass_is_not_repeated() {
+        let lasting = Failure {
+            passing: false,
+            ..failure(None)
+        };
+        assert_eq!(retries(3).wait(lasting).unwrap_err().attempts, 1);
+    }
+
+    #[test]
+    fn the_servers_wish_is_obeyed_up_to_a_limit() {
+        let wait = |asked| retries(3).wait(failure(Some(asked)));
+        assert!(wait(0).unwrap() >= Duration::from_millis(200));
+        assert_eq!(wait(42), Ok(Duration::from_secs(42)));
+        assert_eq!(wait(300), Ok(Duration::from_mins(5)));
+        assert!(wait(301).is_err());
+        assert!(retries(0).wait(failure(Some(0))).is_err());
+    }
+
+    #[test]
+    fn bytes_that_moved_start_the_count_again() {
+        let mut attempts = retries(1);
+        for _ in 0..10 {
+            attempts.advance(HEADWAY);
+            attempts.wait(failure(None)).unwrap();
+        }
+        assert!(attempts.wait(failure(None)).is_err());
+    }
+
+    #[tokio::test]
+    async fn no_wait_goes_past_the_time_limit() {
+        let policy = RetryPolicy {
+            first_wait: Duration::from_secs(5),
+            ..RetryPolicy::default()
+        };
+        let mut attempts = attempts(policy, Some(Instant::now() + Duration::from_secs(1)));
+        assert!(attempts.wait(failure(None)).is_err());
+    }
 
     #[test]
     fn only_a_long_wait_is_worth_a_word() {
         let word = |milliseconds| word_about("no answer", Duration::from_millis(milliseconds));
         assert_eq!(word(1_999), None);
         assert_eq!(word(2_100).unwrap(), "no answer; trying again in 2 s");
-    }
-
-    #[test]
-    fn the_servers_wish_is_obeyed_up_to_a_limit() {
-        let policy = RetryPolicy {
-            longest_retry_after: Duration::from_secs(5),
-            ..RetryPolicy::default()
-        };
-        let own = Some(Duration::from_secs(1));
-        let wait = |asked| policy.wait(own, Some(Duration::from_secs(asked)));
-        assert_eq!(wait(0), own);
-        assert_eq!(wait(4), Some(Duration::from_secs(4)));
-        assert_eq!(wait(6), None);
-        assert_eq!(policy.wait(None, Some(Duration::ZERO)), None);
     }
 
     #[test]

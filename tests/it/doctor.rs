@@ -125,7 +125,7 @@ fn a_broken_credential_file_is_the_thing_to_mend() {
     assert_eq!(code, 1);
     assert_eq!(checks[0]["check"], "credentials");
     let mend = checks[0]["mend"].as_str().unwrap();
-    assert!(mend.starts_with(&format!("mend {config}")), "{mend}");
+    assert!(mend.starts_with(&format!("correct {config}")), "{mend}");
 }
 
 #[test]

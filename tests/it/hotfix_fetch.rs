@@ -200,7 +200,7 @@ fn an_error_page_in_the_place_of_a_file_is_not_kept() {
         .publish(TITLE, &[(FILE, b"<html>oops</html>".to_vec())]);
     desk.fetch()
         .ended_with(3)
-        .said("so it is no cabinet or WIM");
+        .said("not as a cabinet or WIM does");
     assert_eq!(desk.names(), [""; 0]);
 }
 

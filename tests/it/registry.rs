@@ -177,7 +177,8 @@ async fn a_download_goes_on_from_what_an_earlier_one_left() {
     let file = folder.path().join("layer");
     fs::write(folder.path().join("layer.part"), &bytes[..600_000]).unwrap();
     repository
-        .download_blob(&blob, &file, &Silent)
+        .blob(&blob)
+        .download(&file, &Silent)
         .await
         .unwrap();
     assert_eq!(fs::read(&file).unwrap(), bytes);
@@ -200,7 +201,8 @@ async fn a_wrong_beginning_is_thrown_away() {
     let file = folder.path().join("layer");
     fs::write(folder.path().join("layer.part"), [0; 1000]).unwrap();
     repository
-        .download_blob(&blob, &file, &Silent)
+        .blob(&blob)
+        .download(&file, &Silent)
         .await
         .unwrap();
     assert_eq!(fs::read(&file).unwrap(), bytes);
@@ -214,10 +216,8 @@ async fn two_downloads_of_one_file_do_not_disturb_each_other() {
     let blob = put(&repository, &bytes).await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("layer");
-    let (one, two) = tokio::join!(
-        repository.download_blob(&blob, &file, &Silent),
-        repository.download_blob(&blob, &file, &Silent),
-    );
+    let blob = repository.blob(&blob);
+    let (one, two) = tokio::join!(blob.download(&file, &Silent), blob.download(&file, &Silent),);
     one.and(two).unwrap();
     assert_eq!(fs::read(&file).unwrap(), bytes);
 }
@@ -232,7 +232,8 @@ async fn a_full_disk_is_a_clear_error_and_leaves_no_file() {
     let file = folder.path().join("layer");
     std::os::unix::fs::symlink("/dev/full", folder.path().join("layer.part")).unwrap();
     let error = repository
-        .download_blob(&blob, &file, &Silent)
+        .blob(&blob)
+        .download(&file, &Silent)
         .await
         .unwrap_err();
     let said = chain(&error);

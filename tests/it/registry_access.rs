@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
+use wincimg::diagnose::Diagnose;
+use wincimg::net::HttpError;
 use wincimg::oci::remote::{Connection, Login, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
 
@@ -39,7 +41,7 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
         .await
         .unwrap_err();
     assert!(
-        matches!(error, RegistryError::Certificate { .. }),
+        matches!(error, RegistryError::Http(HttpError::Certificate { .. })),
         "{error:?}"
     );
     let hint = error.hint().unwrap();
@@ -106,7 +108,7 @@ async fn plain_http_is_refused_with_the_flag_that_allows_it() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, RegistryError::PlainHttp { .. }),
+        matches!(error, RegistryError::Http(HttpError::PlainHttp { .. })),
         "{error:?}"
     );
     assert!(

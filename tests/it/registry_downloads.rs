@@ -9,6 +9,8 @@ use axum::routing::get;
 use bytes::Bytes;
 use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
+use wincimg::diagnose::Diagnose;
+use wincimg::net::HttpError;
 use wincimg::oci::remote::{BlobSource, Options, RegistryError};
 use wincimg::progress::Silent;
 
@@ -166,7 +168,8 @@ async fn a_blob_that_is_not_what_its_digest_says_is_refused_everywhere() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("layer");
     repository
-        .download_blob(&blob, &file, &Silent)
+        .blob(&blob)
+        .download(&file, &Silent)
         .await
         .unwrap_err();
     assert_eq!(
@@ -279,7 +282,7 @@ async fn the_time_limit_ends_everything() {
     let error = repository.get_blob(&blob, 20_000).await.unwrap_err();
     assert!(started.elapsed() < Duration::from_secs(3));
     assert!(
-        matches!(error, RegistryError::TimeLimit { .. }),
+        matches!(error, RegistryError::Http(HttpError::TimeLimit { .. })),
         "{error:?}"
     );
     assert!(error.hint().unwrap().contains("--timeout"));
@@ -319,5 +322,8 @@ async fn a_manifest_that_is_too_large_is_not_read() {
     let server = serve(router);
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.get_manifest("1").await.unwrap_err();
-    assert!(matches!(error, RegistryError::TooLarge { .. }), "{error:?}");
+    assert!(
+        matches!(error, RegistryError::Http(HttpError::TooLarge { .. })),
+        "{error:?}"
+    );
 }

@@ -13,6 +13,7 @@ use axum::routing::any;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
+use wincimg::net::HttpError;
 use wincimg::oci::remote::{BlobSource, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
 
@@ -84,7 +85,7 @@ async fn a_redirect_to_a_host_without_tls_that_is_not_listed_is_not_followed() {
         .await
         .unwrap_err();
     assert!(
-        matches!(error, RegistryError::InsecureUrl { .. }),
+        matches!(error, RegistryError::Http(HttpError::InsecureUrl { .. })),
         "{error:?}"
     );
     assert!(!format!("{error:?} {error}").contains("very-secret"));
@@ -98,7 +99,10 @@ async fn redirects_without_end_are_an_error() {
     let options = with_password(folder.path(), &server.host());
     let repository = repository(options, &format!("{}/a", server.host()));
     let error = repository.get_blob(&describe(b"x"), 100).await.unwrap_err();
-    assert!(matches!(error, RegistryError::Redirect { .. }), "{error:?}");
+    assert!(
+        matches!(error, RegistryError::Http(HttpError::Redirect { .. })),
+        "{error:?}"
+    );
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use serde_json::json;
+use wincimg::diagnose::Diagnose;
 use wincimg::oci::remote::{Login, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
 
@@ -309,7 +310,7 @@ async fn a_token_answer_that_is_none_does_not_show_its_content() {
     let server = serve(Router::new().fallback(registry).with_state(state));
     let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
     let said = chain(&repository.tags().await.unwrap_err());
-    assert!(said.contains("no JSON object with a token"), "{said}");
+    assert!(said.contains("not a JSON object with a token"), "{said}");
     assert!(!said.contains("very-secret"), "{said}");
 }
 

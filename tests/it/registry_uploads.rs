@@ -11,6 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
+use wincimg::net::HttpError;
 use wincimg::oci::remote::{BlobReader, BlobSource, Options, RegistryError};
 use wincimg::progress::Silent;
 
@@ -157,7 +158,10 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
     ] {
         let put = repository.put_blob(blob.digest(), blob.size(), &source, &Silent);
         let error = put.await.unwrap_err();
-        assert!(matches!(error, RegistryError::Source { .. }), "{error:?}");
+        assert!(
+            matches!(error, RegistryError::Http(HttpError::Source { .. })),
+            "{error:?}"
+        );
         assert!(chain(&error).contains(reason), "{}", chain(&error));
     }
     assert!(!repository.has_blob(blob.digest()).await.unwrap());

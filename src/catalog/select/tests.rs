@@ -19,8 +19,8 @@ fn hits(titles: &[&str]) -> Vec<Hit> {
         .collect()
 }
 
-fn wanted(kb: &str, build: Option<u32>) -> Wanted {
-    Wanted {
+fn wanted(kb: &str, build: Option<u32>) -> Criteria {
+    Criteria {
         kb: kb.parse().unwrap(),
         product: build.and_then(Product::of_build),
         arch: Arch::X64,

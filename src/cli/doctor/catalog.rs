@@ -1,5 +1,5 @@
 //! Whether updates can be looked for. Only two commands need the catalog, and sites without a way to
-//! the internet have none: one that nobody named may be out of reach.
+//! the internet have none: unless --catalog names one, it may be out of reach.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,16 +8,15 @@ use clap::Args;
 use reqwest::Url;
 
 use super::Check;
-use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG, Http, RetryPolicy};
-use crate::cli::hotfix::catalog_hint;
-use crate::diagnose::in_one_line;
-use crate::net::{host_of, shown};
+use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
+use crate::diagnose::{Diagnose, in_one_line};
+use crate::net::{Http, RetryPolicy, host_of, shown};
 use crate::progress::Silent;
 
 const KIND: &str = "update catalog";
 /// An update that the catalog has had for years.
 const SAMPLE: &str = "KB4549949";
-/// The patience with a catalog that nobody named.
+/// The patience with the default catalog.
 const UNASKED: Duration = Duration::from_secs(5);
 
 /// Where updates are looked for.
@@ -50,12 +49,12 @@ impl CatalogArg {
             None => patience.min(UNASKED),
         };
         let answer = tokio::time::timeout(patience, search(address, insecure)).await;
-        let (finding, mend) = match answer {
+        let (finding, hint) = match answer {
             Ok(Ok(hits)) => {
                 let finding = format!("answers; updates found for {SAMPLE}: {hits}");
                 return Check::ok(KIND, &subject, finding);
             }
-            Ok(Err(error)) => (in_one_line(&error), catalog_hint(&error)),
+            Ok(Err(error)) => (in_one_line(&error), error.hint()),
             Err(_) => (
                 format!("no answer within {} s", patience.as_secs_f32()),
                 None,
@@ -68,10 +67,10 @@ impl CatalogArg {
             );
             return Check::ok(KIND, &subject, finding);
         }
-        let mend = mend.unwrap_or_else(|| {
+        let hint = hint.unwrap_or_else(|| {
             "check the address and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY".to_owned()
         });
-        Check::problem(KIND, &subject, finding, mend)
+        Check::problem(KIND, &subject, finding, hint)
     }
 }
 

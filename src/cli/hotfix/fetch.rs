@@ -1,15 +1,14 @@
 //! `wincimg hotfix fetch`: the verified files of one update.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
 
 use super::table::TableArgs;
-use super::wanted::{PickArgs, WhatArgs};
-use super::{CatalogArgs, HttpArgs, http_hint, with_hint};
-use crate::catalog::{DownloadError, Expected, download};
+use super::update_args::{PickArgs, WhatArgs};
+use super::{CatalogArgs, HttpArgs};
+use crate::catalog::{Expected, download};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
@@ -50,8 +49,7 @@ impl Fetch {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(&updates)?;
-        let progress = progress::display(session);
-        let http = self.http.connect(Arc::clone(&progress))?;
+        let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let (picked, fetched) = registry_args::run_in_one_thread(async {
             let picked = self.pick.pick(&catalog, kb, known).await?;
@@ -61,9 +59,7 @@ impl Fetch {
                 size: picked.hit.size,
                 without_digest: self.without_digest,
             };
-            let fetched = download(&http, &picked.files, &self.output, &expected, &*progress)
-                .await
-                .map_err(download_failure)?;
+            let fetched = download(&http, &picked.files, &self.output, &expected).await?;
             Ok((picked, fetched))
         })?;
         for file in fetched.iter().filter(|file| !file.verified) {
@@ -89,18 +85,4 @@ impl Fetch {
         })?;
         Ok(Answer::Yes)
     }
-}
-
-fn download_failure(error: DownloadError) -> Failure {
-    let hint = match &error {
-        DownloadError::NoDigest(_) => {
-            Some("to take it all the same, over TLS, add --without-digest".to_owned())
-        }
-        DownloadError::Http { source, .. } => http_hint(source),
-        DownloadError::Digest { .. } | DownloadError::Size { .. } => Some(
-            "a proxy or a mirror in between may have changed the file; it was not kept".to_owned(),
-        ),
-        _ => None,
-    };
-    with_hint(Failure::from(error), hint)
 }

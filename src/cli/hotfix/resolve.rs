@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::HttpArgs;
 use super::table::TableArgs;
-use super::wanted::{Between, Known, LookUp, WhatArgs};
+use super::update_args::{Between, Known, LookUp, WhatArgs};
 use crate::cli::Answer;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};

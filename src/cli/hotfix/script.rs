@@ -8,17 +8,17 @@ use clap::Args;
 use serde_json::json;
 
 use super::table::TableArgs;
-use super::wanted::{PickArgs, WhatArgs};
+use super::update_args::{PickArgs, WhatArgs};
 use super::{CatalogArgs, HttpArgs};
 use crate::catalog::{
-    Arch, Container, Digest, Script, ScriptError, Source, UpdateFile, article_in_name,
-    check_package,
+    Arch, Container, Digests, Script, Source, UpdateFile, article_in_name, check_package, digest_of,
 };
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::progress;
 use crate::cli::session::Session;
 use crate::cli::{Answer, registry_args};
+use crate::net::Hasher;
 use crate::windows::update::{Kb, Update};
 use crate::windows::version::WindowsVersion;
 
@@ -102,7 +102,7 @@ impl MakeScript {
             source,
             restart: self.restart,
         };
-        let text = script.render().map_err(script_failure)?;
+        let text = script.render()?;
         write_result(self.output.as_deref(), |out| match self.format {
             Format::Text => out.write_all(text.as_bytes()),
             Format::Json => {
@@ -169,11 +169,10 @@ fn in_folder(folder: &Path, kb: Kb, arch: Arch, known: Option<Update>) -> Result
         if own == kb {
             container = Some(found);
         }
-        let digest =
-            Digest::sha256_of(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let digest = digest_of(&path, Hasher::default())?;
         files.push(UpdateFile {
             url: String::new(),
-            digests: digest.into(),
+            digests: Digests::sha256(digest),
             name,
         });
     }
@@ -197,14 +196,7 @@ fn read_mirror(text: &str) -> Result<String, String> {
     match text.parse::<reqwest::Url>() {
         Ok(url) if matches!(url.scheme(), "http" | "https") => Ok(text.to_owned()),
         _ => Err(format!(
-            "{text:?} is no address: expected http://HOST/FOLDER or https://…"
+            "invalid address {text:?}: expected http://HOST/FOLDER or https://…"
         )),
-    }
-}
-
-fn script_failure(error: ScriptError) -> Failure {
-    match error {
-        ScriptError::Text(_) => Failure::usage(error),
-        _ => Failure::from(error),
     }
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
 
-use super::{CatalogArgs, HttpArgs, catalog_failure};
+use super::{CatalogArgs, HttpArgs};
 use crate::catalog::Hit;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
@@ -38,8 +38,7 @@ impl Search {
         let query = self.query.join(" ");
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
-        let hits =
-            registry_args::run(async { catalog.search(&query).await.map_err(catalog_failure) })?;
+        let hits = registry_args::run(async { Ok(catalog.search(&query).await?) })?;
         write_result(None, |out| match self.format {
             Format::Text => write_hits(&hits, out),
             Format::Json => write_json(&json!({ "query": query, "updates": hits }), out),

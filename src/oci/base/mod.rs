@@ -12,7 +12,7 @@ mod tag;
 
 pub use fit::{Fit, Match, Span};
 pub use list::{ListedImage, Listing};
-pub use name::{BaseRegistry, NAMES, NameError};
+pub use name::{BASE_NAMES, BaseRegistry, NAMES, NameError};
 pub use pool::Neighbour;
 pub use resolve::{
     BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve,

@@ -37,7 +37,15 @@ pub enum NameError {
     Repository(#[from] ReferenceError),
 }
 
+/// What a user may call a base image.
+pub const BASE_NAMES: &str =
+    "base images have the names nanoserver, servercore, server, windows, aspnet and iis";
+
 impl Diagnose for NameError {
+    fn hint(&self) -> Option<String> {
+        Some(BASE_NAMES.to_owned())
+    }
+
     fn blame(&self) -> Blame {
         Blame::Request
     }

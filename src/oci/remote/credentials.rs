@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use serde::Deserialize;
 
-use super::RegistryError;
+use super::error::RegistryError;
 
 /// A text that never shows itself.
 #[derive(Clone, PartialEq, Eq)]

@@ -5,13 +5,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, LOCATION};
-use reqwest::{Method, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 use tokio::sync::OnceCell;
 
-use super::auth::{Challenge, Tokens};
+use super::challenge::{Challenge, Tokens};
 use super::credentials::Credential;
-use super::transport::{Exchange, Payload};
-use super::{Inner, RegistryError};
+use super::error::RegistryError;
+use crate::net::{Exchange, Http, HttpError};
 
 /// What this process has learnt about a host.
 pub(super) struct Host {
@@ -65,14 +65,16 @@ impl Host {
     /// and the outcome remembered. A host with a port of its own gets plain HTTP first: one port
     /// speaks one of the two, and asking an HTTP server for a page is the cheaper question. No
     /// credential goes along with it.
-    pub(super) async fn base(&self, inner: &Inner) -> Result<&Base, RegistryError> {
-        self.base.get_or_try_init(|| self.find_base(inner)).await
+    pub(super) async fn base(&self, connections: &Http) -> Result<&Base, RegistryError> {
+        self.base
+            .get_or_try_init(|| self.find_base(connections))
+            .await
     }
 
-    async fn find_base(&self, inner: &Inner) -> Result<Base, RegistryError> {
+    async fn find_base(&self, connections: &Http) -> Result<Base, RegistryError> {
         let https = self.url("https")?;
         let http = self.url("http")?;
-        if !inner.insecure.allows(&http) {
+        if !connections.is_listed(&http) {
             return Ok(Base { url: https });
         }
         let order = if https.port().is_some() {
@@ -83,10 +85,10 @@ impl Host {
         let mut failure = None;
         let mut refused_plain = None;
         for url in order {
-            match self.probe(inner, url).await {
+            match self.probe(connections, url).await {
                 Ok(true) => return Ok(Base { url: url.clone() }),
                 Ok(false) => refused_plain = Some(url.clone()),
-                Err(RegistryError::PlainHttp { .. }) => {}
+                Err(HttpError::PlainHttp { .. }) => {}
                 Err(error) => failure = Some(error),
             }
         }
@@ -94,11 +96,14 @@ impl Host {
         if let (Some(url), None) = (refused_plain, &failure) {
             return Ok(Base { url });
         }
-        Err(failure.unwrap_or_else(|| RegistryError::Protocol {
-            host: self.name.clone(),
-            what: "find its API".to_owned(),
-            reason: "it speaks neither HTTP nor TLS".to_owned(),
-        }))
+        Err(match failure {
+            Some(error) => error.into(),
+            None => RegistryError::protocol(
+                &self.name,
+                "find its API",
+                "it speaks neither HTTP nor TLS",
+            ),
+        })
     }
 
     /// Docker Hub's API is not at the name that references give it.
@@ -107,24 +112,17 @@ impl Host {
             "docker.io" | "index.docker.io" => "registry-1.docker.io",
             name => name,
         };
-        Url::parse(&format!("{scheme}://{api}/")).map_err(|error| RegistryError::Protocol {
-            host: self.name.clone(),
-            what: "make a URL of it".to_owned(),
-            reason: error.to_string(),
+        Url::parse(&format!("{scheme}://{api}/")).map_err(|error| {
+            RegistryError::protocol(&self.name, "make a URL of it", error.to_string())
         })
     }
 
     /// Whether a registry answers at this URL.
-    async fn probe(&self, inner: &Inner, url: &Url) -> Result<bool, RegistryError> {
-        let exchange = Exchange {
-            what: format!("find out how {} is spoken to", self.name),
-            method: Method::GET,
-            url: url.join("v2/").unwrap_or_else(|_| url.clone()),
-            headers: HeaderMap::new(),
-            payload: Payload::Empty,
-        };
-        let answer = tokio::time::timeout(PROBE_TIME, inner.send(&exchange)).await;
-        let response = answer.map_err(|_| RegistryError::Stalled {
+    async fn probe(&self, connections: &Http, url: &Url) -> Result<bool, HttpError> {
+        let api = url.join("v2/").unwrap_or_else(|_| url.clone());
+        let exchange = Exchange::get(format!("find the protocol of {}", self.name), api);
+        let answer = tokio::time::timeout(PROBE_TIME, connections.send(&exchange)).await;
+        let response = answer.map_err(|_| HttpError::Stalled {
             host: self.name.clone(),
             what: exchange.what.clone(),
             after: PROBE_TIME,

@@ -7,12 +7,10 @@ use oci_spec::image::{Descriptor, Digest, MediaType};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 
-use super::transport::Payload;
-use super::urls::header;
+use super::error::RegistryError;
+use super::repository::Repository;
+use crate::net::{HttpError, Payload};
 use crate::oci::document::Hasher;
-
-use super::digest::{hasher_like, verify};
-use super::{RegistryError, Repository};
 
 /// The formats this program reads, so that a registry does not convert to one it does not.
 const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
@@ -112,7 +110,8 @@ impl Repository {
         let named = format!("manifest {which} for {self}");
         let digest = verified(Digest::from_str(which).ok(), &bytes, &named)?;
         let mut request = self.request(Method::PUT, &format!("manifests/{which}"), what);
-        request.headers.insert(CONTENT_TYPE, header(media_type)?);
+        let media_type = HeaderValue::from_str(media_type).map_err(HttpError::from)?;
+        request.headers.insert(CONTENT_TYPE, media_type);
         request.payload = Payload::Bytes(bytes);
         let response = self.inner().call(&request).await?;
         match promised_digest(response.headers()) {
@@ -145,12 +144,14 @@ fn described(which: &str, headers: &HeaderMap) -> Option<Descriptor> {
 /// The digest of the bytes, in the algorithm of the promised one, which it has to be.
 fn verified(promised: Option<Digest>, bytes: &[u8], what: &str) -> Result<Digest, RegistryError> {
     let mut hasher = match &promised {
-        Some(promised) => hasher_like(promised)?,
+        Some(promised) => RegistryError::hasher_of(promised)?,
         None => Hasher::default(),
     };
     hasher.update(bytes);
     match promised {
-        Some(promised) => verify(hasher, &promised, what).map(|()| promised),
+        Some(promised) => {
+            RegistryError::verify(&hasher.finish(), &promised, what).map(|()| promised)
+        }
         None => Ok(hasher.finish()),
     }
 }

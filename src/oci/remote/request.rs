@@ -4,12 +4,12 @@ use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use reqwest::{Method, Response, StatusCode, Url};
 
-use super::auth::Scope;
+use super::auth::NOT_SENT;
+use super::challenge::Scope;
+use super::error::{RegistryError, check};
 use super::host::Host;
-use super::retry::Attempts;
-use super::transport::{Exchange, Payload};
-use super::{Inner, RegistryError};
-use crate::net::host_of;
+use super::registry::Inner;
+use crate::net::{Exchange, Payload, Redirects, Vouched, host_of};
 
 /// One request in the words of the distribution API.
 pub(super) struct Request<'a> {
@@ -31,23 +31,10 @@ pub(super) enum Target {
     Url(Url),
 }
 
-/// What is said of the credential to a host that gets none because it is another one.
-const NOT_SENT: &str = "no credential (none is sent to another host)";
-
 impl Inner {
-    pub(super) fn attempts(&self) -> Attempts {
-        Attempts::new(self.options.retries, self.deadline)
-    }
-
     /// Sends until there is a success, and hands over its answer, body unread.
     pub(super) async fn call(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
-        let mut attempts = self.attempts();
-        loop {
-            match self.once(request).await {
-                Ok(response) => return Ok(response),
-                Err(error) => attempts.pause(self, error).await?,
-            }
-        }
+        self.http.repeat(|| self.once(request)).await
     }
 
     /// Sends until there is a success and its whole body.
@@ -56,16 +43,11 @@ impl Inner {
         request: &Request<'_>,
         limit: u64,
     ) -> Result<(HeaderMap, Url, Bytes), RegistryError> {
-        let mut attempts = self.attempts();
-        loop {
-            match self.fetch_once(request, limit).await {
-                Ok(answer) => return Ok(answer),
-                Err(error) => attempts.pause(self, error).await?,
-            }
-        }
+        self.http.repeat(|| self.fetch_once(request, limit)).await
     }
 
-    async fn fetch_once(
+    /// One attempt at that.
+    pub(super) async fn fetch_once(
         &self,
         request: &Request<'_>,
         limit: u64,
@@ -73,40 +55,15 @@ impl Inner {
         let response = self.once(request).await?;
         let headers = response.headers().clone();
         let url = response.url().clone();
-        let body = self.read_body(response, &request.what, limit).await?;
+        let body = self.http.read_body(response, &request.what, limit).await?;
         Ok((headers, url, body))
-    }
-
-    /// The same for a server that is no registry, such as the one that gives tokens.
-    pub(super) async fn fetch_outside(
-        &self,
-        exchange: &Exchange<'_>,
-        limit: u64,
-    ) -> Result<Bytes, RegistryError> {
-        let mut attempts = self.attempts();
-        loop {
-            match self.fetch_outside_once(exchange, limit).await {
-                Ok(body) => return Ok(body),
-                Err(error) => attempts.pause(self, error).await?,
-            }
-        }
-    }
-
-    async fn fetch_outside_once(
-        &self,
-        exchange: &Exchange<'_>,
-        limit: u64,
-    ) -> Result<Bytes, RegistryError> {
-        let response = self.follow(exchange).await?;
-        let response = self.check(exchange, response, NOT_SENT).await?;
-        self.read_body(response, &exchange.what, limit).await
     }
 
     /// One attempt. Where the registry asks for proof, it gets it, and a token that it does not
     /// take any more is replaced once.
     pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
         let host = request.host;
-        let base = &host.base(self).await?.url;
+        let base = &host.base(&self.http).await?.url;
         let mut exchange = request.exchange(base)?;
         let at_home = exchange.url.origin() == base.origin();
         let mut scope = request.scope.clone();
@@ -119,7 +76,7 @@ impl Inner {
             if let Some(proof) = &proof {
                 exchange.headers.insert(AUTHORIZATION, proof.clone());
             }
-            let response = self.follow(&exchange).await?;
+            let response = self.http.follow(&exchange).await?;
             let answers_home = at_home && response.url().origin() == base.origin();
             let refused = response.status() == StatusCode::UNAUTHORIZED && answers_home;
             if refused
@@ -144,22 +101,39 @@ impl Inner {
                 }
                 _ => NOT_SENT.to_owned(),
             };
-            return self.check(&exchange, response, &tried).await;
+            return check(&self.http, &request.what, response, &tried).await;
         }
     }
 }
 
 impl<'a> Request<'a> {
+    /// A request without headers and body.
+    pub(super) fn new(
+        host: &'a Host,
+        scope: Scope,
+        method: Method,
+        path: String,
+        what: String,
+    ) -> Self {
+        Self {
+            host,
+            scope,
+            what,
+            method,
+            target: Target::Api(path),
+            headers: HeaderMap::new(),
+            payload: Payload::Empty,
+        }
+    }
+
     fn exchange(&self, base: &Url) -> Result<Exchange<'a>, RegistryError> {
         let url = match &self.target {
             Target::Url(url) => url.clone(),
             Target::Api(path) => {
                 base.join("v2/")
                     .and_then(|v2| v2.join(path))
-                    .map_err(|error| RegistryError::Protocol {
-                        host: host_of(base),
-                        what: self.what.clone(),
-                        reason: error.to_string(),
+                    .map_err(|error| {
+                        RegistryError::protocol(host_of(base), &self.what, error.to_string())
                     })?
             }
         };
@@ -169,6 +143,9 @@ impl<'a> Request<'a> {
             url,
             headers: self.headers.clone(),
             payload: self.payload.clone(),
+            redirects: Redirects::Anywhere,
+            vouched: Vouched::ByConnection,
+            commits: !matches!(self.method, Method::GET | Method::HEAD),
         })
     }
 }

@@ -4,18 +4,16 @@
 //! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
 //! begins again. Between two pieces it resumes with every registry.
 
-use std::sync::PoisonError;
-
 use oci_spec::image::Digest;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE};
-use reqwest::{Method, StatusCode, Url};
+use reqwest::{Method, Response, StatusCode, Url};
 
-use super::auth::Scope;
+use super::challenge::Scope;
+use super::error::RegistryError;
+use super::registry::UploadKey;
+use super::repository::Repository;
 use super::request::{Request, Target};
-use super::source::BlobSource;
-use super::transport::{Payload, Piece};
-use super::urls::{header, upload_location};
-use super::{RegistryError, Repository, UploadKey};
+use crate::net::{BlobSource, HttpError, Payload, Piece, Transient, location};
 use crate::progress::Task;
 
 /// An upload that the registry has open for us.
@@ -60,8 +58,8 @@ impl Repository {
             return Ok(true);
         }
         if let Ok(location) = upload_location(&what, &response) {
-            self.opened_uploads()
-                .insert(self.upload_key(digest), location);
+            let key = self.upload_key(digest);
+            self.inner().opened_uploads().insert(key, location);
         }
         Ok(false)
     }
@@ -82,9 +80,12 @@ impl Repository {
             task,
             piece: Some(self.inner().options.chunk_size.max(1)),
         };
-        let opened = self.opened_uploads().remove(&self.upload_key(digest));
+        let opened = self
+            .inner()
+            .opened_uploads()
+            .remove(&self.upload_key(digest));
         let mut session = opened.map(|location| Session::at(location, 0));
-        let mut attempts = self.inner().attempts();
+        let mut attempts = self.inner().http.attempts();
         loop {
             let before = session.as_ref().map_or(0, |session| session.offset);
             let Err(error) = upload.run(&mut session).await else {
@@ -106,7 +107,7 @@ impl Repository {
                 upload.cancel(session).await;
                 return Err(error);
             }
-            attempts.pause(self.inner(), error).await?;
+            attempts.pause(error).await?;
             session = upload.resume(session).await?;
             // The answer to the last request may be all that was lost.
             if session.is_none() && self.has_blob(digest).await? {
@@ -121,15 +122,6 @@ impl Repository {
             self.name().to_owned(),
             digest.to_string(),
         )
-    }
-
-    fn opened_uploads(
-        &self,
-    ) -> std::sync::MutexGuard<'_, std::collections::HashMap<UploadKey, Url>> {
-        self.inner()
-            .opened_uploads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -168,7 +160,8 @@ impl Upload<'_> {
             self.request(Method::PATCH, session.location.clone(), "upload a piece of");
         request.headers = octets();
         let range = format!("{}-{}", session.offset, end - 1);
-        request.headers.insert(CONTENT_RANGE, header(&range)?);
+        let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
+        request.headers.insert(CONTENT_RANGE, range);
         request.payload = self.payload(session.offset, length);
         let response = self.repository.inner().once(&request).await?;
         session.location = upload_location(&request.what, &response)?;
@@ -269,6 +262,21 @@ impl Upload<'_> {
     fn name(&self) -> String {
         format!("blob {} to {}", self.digest, self.repository)
     }
+}
+
+/// The `Location` of an upload. A registry behind a proxy may not know that it is reached
+/// by TLS; its own host is not left for plain HTTP because of that.
+fn upload_location(what: &str, response: &Response) -> Result<Url, HttpError> {
+    let mut url = location(what, response)?;
+    let here = response.url();
+    let same_host = url.host_str() == here.host_str();
+    if same_host && here.scheme() == "https" && url.scheme() == "http" {
+        let port = url.port().or(here.port());
+        // Neither can fail: both are http(s) URLs with a host.
+        let _ = url.set_scheme("https");
+        let _ = url.set_port(port);
+    }
+    Ok(url)
 }
 
 /// Whether a registry refused a piece that it might take as part of the whole.

@@ -5,10 +5,8 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use clap::Args;
 
-use super::catalog_failure;
 use crate::catalog::{
-    Arch, Catalog, Hit, Product, SelectError, Title, UpdateFile, Wanted, build_of, parse_update_id,
-    select,
+    Arch, Catalog, Criteria, Hit, Product, Title, UpdateFile, build_of, parse_update_id, select,
 };
 use crate::cli::failure::Failure;
 use crate::windows::update::{Kb, Update, UpdateKind, Updates};
@@ -225,27 +223,19 @@ impl PickArgs {
         kb: Kb,
         known: Option<Update>,
     ) -> Result<Picked, Failure> {
-        let hits = catalog
-            .search(&kb.to_string())
-            .await
-            .map_err(catalog_failure)?;
+        let hits = catalog.search(&kb.to_string()).await?;
         let product = match &self.product {
             Some(name) => Some(Product::named(name)),
             None => known.and_then(|update| Product::of_build(update.build)),
         };
-        let wanted = Wanted {
+        let criteria = Criteria {
             kb,
             product,
             arch: self.arch,
             update_id: self.update_id.clone(),
         };
-        let hit = select(&hits, &wanted)
-            .map_err(|error| select_failure(error, kb))?
-            .clone();
-        let files = catalog
-            .files(&hit.update_id)
-            .await
-            .map_err(catalog_failure)?;
+        let hit = select(&hits, &criteria)?.clone();
+        let files = catalog.files(&hit.update_id).await?;
         let version = known
             .map(|update| update.version())
             .or_else(|| build_of(&Title::read(&hit.title)).map(WindowsVersion::of_build));
@@ -255,23 +245,6 @@ impl PickArgs {
             version,
         })
     }
-}
-
-fn select_failure(error: SelectError, kb: Kb) -> Failure {
-    let hint = match &error {
-        SelectError::Nothing { seen, .. } if seen.is_empty() => None,
-        SelectError::Nothing { .. } => Some(format!(
-            "see what there is with: wincimg hotfix search {kb}"
-        )),
-        SelectError::Ambiguous { candidates, .. } => {
-            let flags: Vec<String> = candidates
-                .iter()
-                .map(|candidate| format!("\n  {}  for {}", candidate.flag, candidate.title))
-                .collect();
-            Some(format!("add the flag that picks one:{}", flags.concat()))
-        }
-    };
-    super::with_hint(Failure::no(error), hint)
 }
 
 #[cfg(test)]

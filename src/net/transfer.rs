@@ -1,39 +1,48 @@
-//! Moves the bytes of one file from a server into its part, over as many connections as it takes.
+//! Brings one file from a server, over as many connections as it takes.
 
-use std::io;
 use std::sync::{Arc, OnceLock};
 
-use futures_util::TryStreamExt;
+use futures_util::stream;
 use reqwest::header::{
     CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
 };
-use reqwest::{Client, Method, Request, Response, StatusCode, Url};
+use reqwest::{Response, StatusCode, Url};
 
-use super::http::{Http, HttpError, unreachable};
-use super::part::{Identity, Part};
-use crate::net::{host_of, pause};
+use super::error::{FileError, HttpError};
+use super::exchange::{Exchange, Vouched};
+use super::http::Http;
+use super::partial_file::{Identity, PartialFile};
 use crate::progress::{Progress, Task};
 
 /// Why a file did not come.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TransferError {
+pub enum TransferError {
+    /// No answer, or none that helps.
     #[error(transparent)]
     Http(#[from] HttpError),
-    #[error("cannot write the part")]
-    File(#[from] io::Error),
+    /// Something about the disk.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The server's file has another length than it should.
     #[error("the file has {found} bytes, expected {expected}")]
-    Size { found: u64, expected: u64 },
+    Size {
+        /// What the server has.
+        found: u64,
+        /// What it should be.
+        expected: u64,
+    },
 }
 
 /// A file's line in the progress display, which begins when its size is known.
-pub(super) struct Line<'a> {
+pub struct Line<'a> {
     progress: &'a dyn Progress,
     label: &'a str,
     task: OnceLock<Arc<dyn Task>>,
 }
 
 impl<'a> Line<'a> {
-    pub(super) fn new(progress: &'a dyn Progress, label: &'a str) -> Self {
+    /// The line of the file that is called so.
+    pub fn new(progress: &'a dyn Progress, label: &'a str) -> Self {
         Self {
             progress,
             label,
@@ -55,77 +64,64 @@ impl<'a> Line<'a> {
     }
 
     /// Ends the line with a word on the outcome.
-    pub(super) fn done(&self, outcome: &str) {
+    pub fn done(&self, outcome: &str) {
         self.task
             .get_or_init(|| self.progress.task(self.label, None))
             .done(outcome);
     }
 }
 
-/// A file to move.
-pub(super) struct Transfer<'a> {
-    pub(super) http: &'a Http,
-    pub(super) client: Client,
-    pub(super) url: &'a Url,
+/// A file to bring.
+pub struct Transfer<'a> {
+    /// The connections.
+    pub http: &'a Http,
+    /// Where the file is.
+    pub url: &'a Url,
+    /// What makes its bytes trustworthy.
+    pub vouched: Vouched,
     /// How long it has to be, where that is known.
-    pub(super) size: Option<u64>,
-    pub(super) line: &'a Line<'a>,
+    pub size: Option<u64>,
+    /// Where its bytes are counted.
+    pub line: &'a Line<'a>,
 }
 
 /// What the request is for, after "failed to".
 const WHAT: &str = "send the file";
-/// Bytes that are worth starting the count of attempts again; less would let a connection that
-/// breaks at every byte go on for ever.
-const HEADWAY: u64 = 64 * 1024;
 
 impl Transfer<'_> {
-    /// Brings a part to its whole length.
-    pub(super) async fn run(&self, part: &mut Part) -> Result<(), TransferError> {
-        let policy = self.http.retry;
-        let mut waits = policy.waits();
+    /// Brings a file to its whole length.
+    pub async fn run(&self, part: &mut PartialFile) -> Result<(), TransferError> {
+        let mut attempts = self.http.attempts();
         loop {
             let before = part.written();
-            let Err(error) = self.attempt(part).await? else {
-                return Ok(());
-            };
-            if part.written() >= before + HEADWAY {
-                waits = policy.waits();
+            match self.attempt(part).await {
+                Err(TransferError::Http(error)) => {
+                    attempts.advance(part.written().saturating_sub(before));
+                    attempts.pause(error).await?;
+                }
+                done => return done,
             }
-            let wait = error
-                .is_transient()
-                .then(|| policy.wait(waits.next(), error.retry_after()))
-                .flatten();
-            let Some(wait) = wait else {
-                return Err(error.into());
-            };
-            pause(&error.to_string(), wait, self.line.progress).await;
         }
     }
 
     /// One connection.
-    async fn attempt(&self, part: &mut Part) -> Result<Result<(), HttpError>, TransferError> {
+    async fn attempt(&self, part: &mut PartialFile) -> Result<(), TransferError> {
         if part.written() > 0 {
             match part.identity() {
-                Some(identity) if identity.size == part.written() => {
-                    return Ok(Ok(()));
-                }
+                Some(identity) if identity.size == part.written() => return Ok(()),
                 Some(_) => part.resume(),
                 None => part.restart()?,
             }
         }
         let response = match self.ask(part).await {
-            Ok(response) => response,
             Err(HttpError::Status {
                 status: StatusCode::RANGE_NOT_SATISFIABLE,
                 ..
             }) if part.written() > 0 => {
                 part.restart()?;
-                match self.ask(part).await {
-                    Ok(response) => response,
-                    Err(error) => return Ok(Err(error)),
-                }
+                self.ask(part).await?
             }
-            Err(error) => return Ok(Err(error)),
+            answer => answer?,
         };
         let continues = continuation(&response).is_some_and(|(start, identity)| {
             start == part.written() && part.identity().is_some_and(|own| own.is_same(&identity))
@@ -138,10 +134,7 @@ impl Transfer<'_> {
             part.restart()?;
         }
         let response = if response.status() == StatusCode::PARTIAL_CONTENT {
-            match self.ask(part).await {
-                Ok(response) => response,
-                Err(error) => return Ok(Err(error)),
-            }
+            self.ask(part).await?
         } else {
             response
         };
@@ -152,10 +145,10 @@ impl Transfer<'_> {
         self.receive(part, response).await
     }
 
-    async fn ask(&self, part: &Part) -> Result<Response, HttpError> {
-        let mut request = Request::new(Method::GET, self.url.clone());
+    async fn ask(&self, part: &PartialFile) -> Result<Response, HttpError> {
+        let mut exchange = Exchange::get(WHAT, self.url.clone());
+        exchange.vouched = self.vouched;
         if let (Some(identity), 1..) = (part.identity(), part.written()) {
-            let headers = request.headers_mut();
             let range = format!("bytes={}-", part.written());
             // Weak tags are not for ranges.
             let condition = identity
@@ -165,11 +158,11 @@ impl Transfer<'_> {
                 .or(identity.last_modified.as_ref());
             for (name, value) in [(RANGE, Some(&range)), (IF_RANGE, condition)] {
                 if let Some(value) = value.and_then(|value| HeaderValue::from_str(value).ok()) {
-                    headers.insert(name, value);
+                    exchange.headers.insert(name, value);
                 }
             }
         }
-        self.http.send(WHAT, &self.client, request).await
+        self.http.succeed(&exchange).await
     }
 
     fn check_size(&self, found: Option<u64>) -> Result<(), TransferError> {
@@ -184,20 +177,22 @@ impl Transfer<'_> {
     /// Takes in a body, whole or up to where the connection broke.
     async fn receive(
         &self,
-        part: &mut Part,
+        part: &mut PartialFile,
         response: Response,
-    ) -> Result<Result<(), HttpError>, TransferError> {
+    ) -> Result<(), TransferError> {
         let size = part.identity().map(|identity| identity.size);
-        self.line.begin(size.or(self.size), part.written());
-        let chunks = response
-            .bytes_stream()
-            .inspect_ok(|chunk| self.line.advance(chunk.len() as u64))
-            .map_err(|error| unreachable(&host_of(self.url), WHAT, error));
-        let end = part.take_in(chunks).await?;
-        if end.is_ok() {
-            self.check_size(Some(part.written()))?;
-        }
-        Ok(end)
+        let at = part.written();
+        self.line.begin(size.or(self.size), at);
+        let chunks = stream::try_unfold((response, at), async |(mut response, at)| {
+            let next = self.http.next_chunk(&mut response, WHAT, at, size).await?;
+            Ok::<_, HttpError>(next.map(|chunk| {
+                let length = chunk.len() as u64;
+                self.line.advance(length);
+                (chunk, (response, at + length))
+            }))
+        });
+        part.take_in(chunks).await??;
+        self.check_size(Some(part.written()))
     }
 }
 

@@ -1,13 +1,51 @@
-//! Credentials for somebody else who speaks with a registry: a Docker daemon that pulls and pushes
-//! for its client takes them along with the request.
+//! What a registry shows of itself to somebody who only knocks, and the credential that a Docker
+//! daemon needs to push to it and pull from it for its client.
 
 use std::fmt;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::challenge::{Challenge, Scope};
 use super::credentials::Proof;
-use super::ping::{Connection, Login, Ping};
-use super::{Registry, RegistryError};
+use super::error::RegistryError;
+use super::registry::Registry;
+use super::request::Request;
+
+/// A registry that answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ping {
+    /// The host that was asked.
+    pub host: String,
+    /// How it is reached.
+    pub connection: Connection,
+    /// How it wants to be convinced of who asks.
+    pub login: Login,
+    /// The credential that there is for it and where it is kept, never the secret.
+    pub credential: String,
+}
+
+/// How a registry is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connection {
+    /// HTTPS with a certificate that this machine trusts.
+    Https,
+    /// HTTPS to a host listed as insecure; its certificate was not verified.
+    UnverifiedHttps,
+    /// Plain HTTP to a host listed as insecure.
+    PlainHttp,
+}
+
+/// How a registry wants to be convinced of who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Login {
+    /// Nothing.
+    NotNeeded,
+    /// A name and a password, and they were accepted.
+    Basic,
+    /// A token, and one was given and accepted.
+    Token,
+}
 
 /// A credential in the form in which a Docker daemon takes it; it does not show itself.
 #[derive(Clone, PartialEq, Eq)]
@@ -37,6 +75,33 @@ impl fmt::Debug for DaemonCredential {
 }
 
 impl Registry {
+    /// Knocks at a registry: reachable, by what protocol, with which credential. An error where it
+    /// is not reachable or the credential is refused.
+    pub async fn ping(&self, host: &str) -> Result<Ping, RegistryError> {
+        let inner = &self.0;
+        let host = inner.host(host);
+        let what = "open its API".to_owned();
+        let request = Request::new(&host, Scope::none(), Method::GET, String::new(), what);
+        inner.call(&request).await?;
+        let url = &host.base(&inner.http).await?.url;
+        let connection = match (url.scheme(), inner.http.is_listed(url)) {
+            ("https", false) => Connection::Https,
+            ("https", true) => Connection::UnverifiedHttps,
+            _ => Connection::PlainHttp,
+        };
+        let login = match host.challenge() {
+            None => Login::NotNeeded,
+            Some(Challenge::Basic) => Login::Basic,
+            Some(Challenge::Bearer { .. }) => Login::Token,
+        };
+        Ok(Ping {
+            connection,
+            login,
+            credential: inner.credential(&host).await?.to_string(),
+            host: host.name.clone(),
+        })
+    }
+
     /// The credential that there is for the registry that answered, for a daemon to use. A registry
     /// may ask for none until somebody pushes, so it is given along all the same; but not where it
     /// could be read on its way, to the daemon (`readable`) or from there to the registry. If the

@@ -1,0 +1,50 @@
+//! Bytes that can be read again from any offset: what lets an upload resume.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tempfile::TempPath;
+use tokio::fs::File;
+use tokio::io::{AsyncRead, AsyncSeekExt};
+
+/// A reader of a source, from some offset to its end.
+pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
+
+/// Bytes that can be read more than once.
+pub trait BlobSource: Send + Sync {
+    /// Begins to read at `offset`.
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>>;
+}
+
+impl BlobSource for Bytes {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        let at = usize::try_from(offset)
+            .unwrap_or(usize::MAX)
+            .min(self.len());
+        let rest = io::Cursor::new(self.slice(at..));
+        Box::pin(async { Ok(Box::pin(rest) as BlobReader) })
+    }
+}
+
+/// The file at a path.
+impl BlobSource for PathBuf {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        Box::pin(open_file(self, offset))
+    }
+}
+
+/// The same for a file that goes away with its path.
+impl BlobSource for TempPath {
+    fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
+        Box::pin(open_file(self, offset))
+    }
+}
+
+async fn open_file(path: &Path, offset: u64) -> io::Result<BlobReader> {
+    let mut file = File::open(path).await?;
+    file.seek(io::SeekFrom::Start(offset)).await?;
+    Ok(Box::pin(file))
+}
