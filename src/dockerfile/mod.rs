@@ -1,4 +1,4 @@
-//! Dockerfiles for Windows images: written from plans, and [`lint`]ed where somebody wrote them.
+//! Dockerfiles for Windows images, written from plans.
 //!
 //! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
 //! context. Commands are in exec form with full paths, so that no shell and no base image has a say

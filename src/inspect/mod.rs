@@ -5,6 +5,37 @@
 //! layers themselves, which can have gigabytes; [`Reach`] says how much of them is read. A layer
 //! that is read to its end is checked against its digest. One that is read in part cannot be: what
 //! it says is as trustworthy as the place it came from, and is marked so.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use wincimg::demo::{DemoRegistry, add_base_images};
+//! use wincimg::inspect::{Wanted, inspect};
+//! use wincimg::oci::remote::{Options, Registry};
+//! use wincimg::oci::store::{Location, Source};
+//! use wincimg::progress::{Progress, Silent};
+//! use wincimg::windows::version::WindowsVersion;
+//!
+//! # let runtime = tokio::runtime::Runtime::new()?;
+//! # runtime.block_on(async {
+//! let demo = DemoRegistry::start()?;
+//! let version = WindowsVersion::new(20348, 2402);
+//! demo.with(|stored| add_base_images(stored, "nanoserver", &[version]))?;
+//!
+//! let options = Options {
+//!     insecure: vec![demo.host()],
+//!     ..Options::default()
+//! };
+//! let progress: Arc<dyn Progress> = Arc::new(Silent);
+//! let registry = Registry::new(options, Arc::clone(&progress))?;
+//! let image: Location = format!("{}/nanoserver:10.0.20348.2402", demo.host()).parse()?;
+//! let source = Source::open(&image, &registry).await?;
+//! let found = inspect(&source, image.wanted(), &Wanted::default(), &progress).await?;
+//! assert!(found.images[0].is_windows());
+//! println!("{}", found.images[0].platform());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod facts;
 mod layers;

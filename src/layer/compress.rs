@@ -53,14 +53,6 @@ impl Compression {
         }
     }
 
-    /// The layer's media type in an image with a Docker manifest.
-    pub const fn docker_media_type(self) -> &'static str {
-        match self {
-            Self::Gzip => "application/vnd.docker.image.rootfs.diff.tar.gzip",
-            Self::Zstd => "application/vnd.docker.image.rootfs.diff.tar.zstd",
-        }
-    }
-
     /// How many bytes of the tar stream make a block.
     pub(super) const fn block_size(self) -> usize {
         match self {

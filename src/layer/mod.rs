@@ -5,6 +5,26 @@
 //! bounded memory, and [`LayerReader`] walks through the layers of others. The form is the one
 //! that Windows' own layer import (hcsshim) reads: `Hives/` and `Files/` at the top, parents before
 //! children, Windows' attributes and security descriptors in PAX records.
+//!
+//! ```
+//! use wincimg::layer::{Layer, LayerReader, Limits, WriteOptions};
+//!
+//! let mut layer = Layer::new(1_580_256_000);
+//! layer.file("app/settings.json".parse()?, b"{}".to_vec());
+//! layer.delete("app/old.json".parse()?);
+//! let mut blob = Vec::new();
+//! let written = layer.write(&mut blob, &WriteOptions::default())?;
+//! println!("{} of {} bytes", written.digest, written.size);
+//!
+//! let mut reader = LayerReader::new(blob.as_slice(), Limits::default())?;
+//! let mut paths = Vec::new();
+//! while let Some(entry) = reader.next_entry()? {
+//!     paths.push(entry.path);
+//! }
+//! let app = ["Files/app", "Files/app/.wh.old.json", "Files/app/settings.json"];
+//! assert!(paths.ends_with(&app.map(String::from)));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod archive;
 mod compress;
@@ -24,5 +44,5 @@ pub use content::{Content, Layer, LinkTo, Source};
 pub use error::LayerError;
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
-pub use reader::{EntryKind, LayerEntry, LayerReader, Limits, ReadError, find_files, read_hives};
+pub use reader::{EntryKind, LayerEntry, LayerReader, Limits, ReadError};
 pub use spool::{Spooled, SpooledBlob};

@@ -10,7 +10,6 @@ use flate2::bufread::MultiGzDecoder;
 use tar::{EntryType, Header, PaxExtensions};
 
 use super::header::BLOCK;
-use super::path::fold;
 
 /// PAX headers and long names are far smaller than this in any layer that Windows can read.
 const LARGEST_EXTENSION: u64 = 1 << 20;
@@ -300,51 +299,6 @@ impl Extensions {
         }
         Ok(())
     }
-}
-
-/// Every hive of a layer, by its name below `Hives/`, `System_Delta` for example. Reads no further
-/// than that directory.
-pub fn read_hives(
-    source: impl Read + Send,
-    limits: Limits,
-) -> Result<Vec<(String, Vec<u8>)>, ReadError> {
-    let mut reader = LayerReader::new(source, limits)?;
-    let mut hives = Vec::new();
-    while let Some(entry) = reader.next_entry()? {
-        match entry.path.strip_prefix("Hives/") {
-            Some(name) if entry.kind == EntryKind::File => {
-                hives.push((name.to_owned(), reader.content()?));
-            }
-            None if !hives.is_empty() => break,
-            _ => {}
-        }
-    }
-    Ok(hives)
-}
-
-/// The files at `paths`, in that order, as far as the layer has them. A path is a full one,
-/// `Files/shim.exe`, in any case; reads no further than to the last of them.
-pub fn find_files(
-    source: impl Read + Send,
-    paths: &[&str],
-    limits: Limits,
-) -> Result<Vec<Option<Vec<u8>>>, ReadError> {
-    let wanted: Vec<String> = paths.iter().map(|path| fold(path)).collect();
-    let mut found: Vec<Option<Vec<u8>>> = vec![None; paths.len()];
-    let mut reader = LayerReader::new(source, limits)?;
-    while found.contains(&None)
-        && let Some(entry) = reader.next_entry()?
-    {
-        let path = fold(&entry.path);
-        if entry.kind == EntryKind::File && wanted.contains(&path) {
-            let content = reader.content()?;
-            let places = found.iter_mut().zip(&wanted);
-            for (place, _) in places.filter(|(_, wanted)| **wanted == path) {
-                *place = Some(content.clone());
-            }
-        }
-    }
-    Ok(found)
 }
 
 /// A stream that fails once more was read of it than agreed.

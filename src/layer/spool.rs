@@ -2,18 +2,17 @@
 //! with it once it is not.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, Write};
+use std::path::PathBuf;
 
 use bytes::Bytes;
 use tempfile::{NamedTempFile, TempPath};
 
-/// Collects what is written to it and hands it out any number of times.
+/// Collects what is written to it.
 #[derive(Debug)]
 pub struct SpooledBlob {
     limit: usize,
     folder: PathBuf,
-    size: u64,
     store: Store,
 }
 
@@ -38,30 +37,8 @@ impl SpooledBlob {
         Self {
             limit,
             folder: folder.into(),
-            size: 0,
             store: Store::Memory(Vec::new()),
         }
-    }
-
-    /// How many bytes were written.
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// The file that holds the blob, once it is too large for memory.
-    pub fn path(&self) -> Option<&Path> {
-        match &self.store {
-            Store::Memory(_) => None,
-            Store::Disk(file) => Some(file.path()),
-        }
-    }
-
-    /// A reader from the blob's beginning, independent of others.
-    pub fn open(&self) -> io::Result<Box<dyn Read + Send + '_>> {
-        Ok(match &self.store {
-            Store::Memory(bytes) => Box::new(bytes.as_slice()),
-            Store::Disk(file) => Box::new(file.reopen()?),
-        })
     }
 
     /// Ends the collecting.
@@ -96,7 +73,6 @@ impl Write for SpooledBlob {
         if let Store::Memory(bytes) = &mut self.store {
             bytes.extend_from_slice(buffer);
         }
-        self.size += written as u64;
         Ok(written)
     }
 
@@ -114,19 +90,11 @@ mod tests {
 
     use super::*;
 
-    fn content(blob: &SpooledBlob) -> Vec<u8> {
-        let mut out = Vec::new();
-        blob.open().unwrap().read_to_end(&mut out).unwrap();
-        out
-    }
-
     #[test]
     fn a_small_blob_stays_in_memory() {
         let folder = tempfile::tempdir().unwrap();
         let mut blob = SpooledBlob::new(8, folder.path());
         blob.write_all(b"12345678").unwrap();
-        assert_eq!((blob.size(), blob.path()), (8, None));
-        assert_eq!(content(&blob), b"12345678");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
         assert!(matches!(blob.finish(), Spooled::Memory(bytes) if bytes == "12345678"));
     }
@@ -139,10 +107,6 @@ mod tests {
         blob.write_all(b"56789").unwrap();
         blob.write_all(b"0").unwrap();
         blob.flush().unwrap();
-        assert_eq!(blob.size(), 10);
-        assert_eq!(content(&blob), b"1234567890");
-        assert_eq!(content(&blob), b"1234567890", "a second reader starts anew");
-        assert_eq!(std::fs::read(blob.path().unwrap()).unwrap(), b"1234567890");
         let Spooled::Disk(path) = blob.finish() else {
             panic!("the blob went back to memory");
         };
@@ -155,6 +119,6 @@ mod tests {
     fn a_folder_that_is_not_there_is_an_error() {
         let mut blob = SpooledBlob::new(0, "/does/not/exist");
         assert!(blob.write_all(b"1").is_err());
-        assert_eq!(blob.size(), 0);
+        assert!(matches!(blob.finish(), Spooled::Memory(bytes) if bytes.is_empty()));
     }
 }

@@ -1,4 +1,33 @@
 //! Images as values and the places they live in.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use wincimg::demo::{DemoRegistry, add_base_images};
+//! use wincimg::oci::base::{BaseRegistry, Match, resolve};
+//! use wincimg::oci::remote::{Options, Registry};
+//! use wincimg::progress::Silent;
+//! use wincimg::windows::compat::HostBuild;
+//! use wincimg::windows::version::WindowsVersion;
+//!
+//! // A registry inside this process, in place of mcr.microsoft.com.
+//! let demo = DemoRegistry::start()?;
+//! let version = WindowsVersion::new(17763, 973);
+//! demo.with(|stored| add_base_images(stored, "windows/nanoserver", &[version]))?;
+//!
+//! let options = Options {
+//!     insecure: vec![demo.host()],
+//!     ..Options::default()
+//! };
+//! let registry = Registry::new(options, Arc::new(Silent))?;
+//! let bases: BaseRegistry = demo.host().parse()?;
+//! let nanoserver = bases.repository("nanoserver")?;
+//! let host = HostBuild::new(version);
+//! let runtime = tokio::runtime::Runtime::new()?;
+//! let found = runtime.block_on(resolve(&registry, &nanoserver, host, Match::Exact))?;
+//! assert_eq!(found.base.os_version, version);
+//! println!("{}", found.base.reference);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 pub mod archive;
 pub mod base;

@@ -2,6 +2,29 @@
 //!
 //! A recipe is a TOML file. Its texts may have `${variables}`; with values for these, and a base image
 //! that fits a host, it becomes a [`Plan`], which both engines read and nothing else.
+//!
+//! ```
+//! use std::{collections::BTreeMap, path::Path};
+//! use wincimg::recipe::{PlanBase, Recipe, Settings};
+//! use wincimg::windows::version::WindowsVersion;
+//!
+//! let host = WindowsVersion::new(17763, 973);
+//! let base = PlanBase {
+//!     name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
+//!     digest: format!("sha256:{}", "0".repeat(64)),
+//!     os_version: host,
+//!     shell: None,
+//!     user: None,
+//! };
+//! let settings = Settings {
+//!     values: &BTreeMap::new(),
+//!     context: Path::new("."),
+//! };
+//! let plan = Recipe::find("pause")?.plan(base, host, &settings)?;
+//! assert_eq!(plan.files[0].target.to_string(), r"C:\wincimg\shim.exe");
+//! println!("{plan}");
+//! # Ok::<(), wincimg::recipe::RecipeError>(())
+//! ```
 
 pub mod dockerignore;
 mod file;

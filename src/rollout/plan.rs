@@ -71,15 +71,6 @@ impl Plan {
         };
         Self { actions, then }
     }
-
-    /// How many nodes are patched and images built again.
-    pub fn cost(&self) -> usize {
-        let costs = self.actions.iter().map(|action| match action {
-            Action::Patch { hosts, .. } => hosts.len(),
-            Action::Rebuild { .. } => 1,
-        });
-        costs.sum()
-    }
 }
 
 impl Action {

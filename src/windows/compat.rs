@@ -1,7 +1,7 @@
 //! Will this image start on this host? The rules of Windows, as a table and one function.
 //!
 //! Under process isolation a container shares the host's kernel, so the host's build decides how
-//! much an image may differ (see [`ERAS`]); under Hyper-V isolation it brings its own.
+//! much an image may differ (the table is in `compat/rule.rs`); under Hyper-V isolation it brings its own.
 
 mod choose;
 mod fix;

@@ -1,6 +1,22 @@
 //! What is true of Windows, its versions and its containers: pure knowledge, no I/O.
 //!
 //! Nothing here imports another module of the project.
+//!
+//! ```
+//! use wincimg::windows::compat::{HostBuild, Isolation, Outcome, judge};
+//! use wincimg::windows::version::WindowsVersion;
+//!
+//! // A node of Windows Server 2019, and an image of Windows Server 2022.
+//! let host = HostBuild::new(WindowsVersion::new(17763, 973));
+//! let image = WindowsVersion::new(20348, 2402);
+//! let verdict = judge(Some(host), Some(image), Isolation::Process);
+//! assert_eq!(verdict.outcome, Outcome::Incompatible);
+//! println!("{}", verdict.reason());
+//!
+//! let older = WindowsVersion::new(17763, 1);
+//! let verdict = judge(Some(host), Some(older), Isolation::Process);
+//! assert_eq!(verdict.outcome, Outcome::Compatible);
+//! ```
 
 pub mod compat;
 pub mod hive;

@@ -13,7 +13,7 @@ use crate::support::{child_argument, component, in_child};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use wincimg::layer::{
-    Compression, Layer, LayerError, LayerPath, LayerReader, Limits, LinkTo, SpooledBlob,
+    Compression, Layer, LayerError, LayerPath, LayerReader, Limits, LinkTo, Spooled, SpooledBlob,
     WriteOptions, Written,
 };
 
@@ -314,10 +314,12 @@ fn a_spooled_layer_is_the_layer() {
         let written = rich_layer()
             .write(&mut blob, &options(Compression::Gzip))
             .unwrap();
-        let mut bytes = Vec::new();
-        blob.open().unwrap().read_to_end(&mut bytes).unwrap();
+        let (bytes, on_disk) = match blob.finish() {
+            Spooled::Memory(bytes) => (bytes.to_vec(), false),
+            Spooled::Disk(path) => (fs::read(path).unwrap(), true),
+        };
         assert_eq!(
-            (blob.size(), blob.path().is_some()),
+            (bytes.len() as u64, on_disk),
             (written.size, limit == 1 << 20)
         );
         assert_eq!(written.digest.digest(), sha256(&bytes));

@@ -54,11 +54,6 @@ impl Archive {
         &self.0.path
     }
 
-    /// What the archive holds under which names.
-    pub fn index(&self) -> &Index {
-        &self.0.index
-    }
-
     /// The image or index with the name, tag or digest given; with none, the only one.
     pub async fn resolve(&self, which: Option<&str>) -> Result<Document, ArchiveError> {
         let path = || self.0.path.clone();

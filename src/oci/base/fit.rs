@@ -64,11 +64,6 @@ impl Fit {
             distance,
         })
     }
-
-    /// Whether the version is the host's own.
-    pub fn is_exact(&self) -> bool {
-        self.exact
-    }
 }
 
 /// The versions that an image may turn out to have, all of one build.

@@ -82,17 +82,6 @@ pub struct CopyReport {
     pub blobs: Vec<BlobReport>,
 }
 
-impl CopyReport {
-    /// The bytes that come over the network or from the disk.
-    pub fn moved_bytes(&self) -> u64 {
-        self.blobs
-            .iter()
-            .filter(|blob| matches!(blob.action, Action::Copy | Action::Download { .. }))
-            .map(|blob| blob.size)
-            .sum()
-    }
-}
-
 impl Copier {
     /// A copier with at most `jobs` blobs on their way at once.
     pub fn new(registry: Registry, progress: Arc<dyn Progress>, jobs: usize) -> Self {

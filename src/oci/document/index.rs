@@ -47,11 +47,6 @@ impl Index {
         }
     }
 
-    /// Whose words the index is written in.
-    pub fn flavour(&self) -> Flavour {
-        Flavour::of(self.media_type())
-    }
-
     /// Says the same in the words of a flavour; the manifests it names have to follow.
     pub fn convert(&mut self, flavour: Flavour) {
         self.media_type = Some(flavour.index().to_owned());

@@ -60,13 +60,6 @@ impl Manifest {
         media_type::is_config(&self.config.media_type)
     }
 
-    /// The layers that carry a foreign type.
-    pub fn foreign_layers(&self) -> impl Iterator<Item = &Descriptor> {
-        self.layers
-            .iter()
-            .filter(|layer| media_type::is_foreign(&layer.media_type))
-    }
-
     /// Gives foreign layers their ordinary types and forgets where on the internet they came from,
     /// so that whoever pulls the image takes them from the registry.
     pub fn make_layers_ordinary(&mut self) {

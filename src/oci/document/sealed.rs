@@ -142,12 +142,6 @@ struct Outline {
 }
 
 impl Document {
-    /// Reads a document that was announced with `announced`, a media type or nothing useful.
-    pub fn parse(announced: &str, bytes: Bytes) -> Result<Self, DocumentError> {
-        let digest = sha256(&bytes);
-        Self::read(announced, bytes, digest)
-    }
-
     /// Reads a document that must have the digest given.
     pub fn verify(announced: &str, bytes: Bytes, expected: &Digest) -> Result<Self, DocumentError> {
         verify(&bytes, expected)?;

@@ -278,6 +278,15 @@ fn cheapest(request: &Request, landings: &[u32]) -> Option<usize> {
     }
 }
 
+/// How many nodes are patched and images built again.
+fn cost(plan: &Plan) -> usize {
+    let costs = plan.actions.iter().map(|action| match action {
+        Action::Patch { hosts, .. } => hosts.len(),
+        Action::Rebuild { .. } => 1,
+    });
+    costs.sum()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
@@ -304,6 +313,6 @@ proptest! {
         land(&mut request, landings);
         let plan = plan(&request);
         prop_assert_eq!(plan.then.incompatible, 0, "{:?}", plan);
-        prop_assert_eq!(Some(plan.cost()), cheapest(&request, landings), "{:?}", plan);
+        prop_assert_eq!(Some(cost(&plan)), cheapest(&request, landings), "{:?}", plan);
     }
 }

@@ -45,20 +45,6 @@ pub use writer::{DeltaHive, write_deltas};
 use crate::windows::registry::{KeyPath, Root};
 use crate::windows::security::SddlError;
 
-/// Where Windows shows the hive that a file of a layer's `Hives` directory changes, in the spelling
-/// of registration files. Knows the two that cannot be edited here too.
-pub fn mounted_as(delta_name: &str) -> Option<&'static str> {
-    if let Some(root) = Root::from_delta_name(delta_name) {
-        return Some(root.long_name());
-    }
-    [
-        ("Sam_Delta", r"HKEY_LOCAL_MACHINE\SAM"),
-        ("Security_Delta", r"HKEY_LOCAL_MACHINE\SECURITY"),
-    ]
-    .into_iter()
-    .find_map(|(name, mounted)| name.eq_ignore_ascii_case(delta_name).then_some(mounted))
-}
-
 /// A point in time as Windows counts: units of 100 nanoseconds since 1601.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileTime(pub u64);
@@ -72,12 +58,6 @@ impl FileTime {
         let since_1601 = seconds.saturating_add(Self::UNIX_EPOCH_SECONDS);
         let seconds = u64::try_from(since_1601).unwrap_or(0);
         Self(seconds.saturating_mul(Self::UNITS_PER_SECOND))
-    }
-
-    /// Whole seconds since 1970.
-    pub fn unix_seconds(self) -> i64 {
-        let seconds = i64::try_from(self.0 / Self::UNITS_PER_SECOND).unwrap_or(i64::MAX);
-        seconds - Self::UNIX_EPOCH_SECONDS
     }
 }
 

@@ -8,7 +8,7 @@
 //! variable that does not exist is left as it stands, and a caret that is dropped later is part of
 //! the name when variables are looked up. So a `^` after every `%` outside quotes keeps `%PATH%`
 //! whole, as `%^PATH%`, unless someone defines a variable whose name begins with a caret. That is
-//! why [`quote`] escapes an argument's quotes too: cmd then never is inside quotes.
+//! why `quote` escapes an argument's quotes too: cmd then never is inside quotes.
 //!
 //! Wine's cmd (8.0) drops carets before it looks for variables, so there `%^PATH%` is replaced; the
 //! tests that run it leave percent signs out of the arguments.

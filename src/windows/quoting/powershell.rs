@@ -6,7 +6,7 @@
 //! typographic quotes ‘ ’ ‚ ‛ are single quotes too. To start a program PowerShell then builds a
 //! command line again: it puts quotes around a word with white space, but escapes nothing in it,
 //! drops empty words, takes a word `--%` for itself, and lets a backslash at the end of a word
-//! escape its own closing quote. So [`quote`] hands it words that are already quoted for the
+//! escape its own closing quote. So `quote` hands it words that are already quoted for the
 //! program. PowerShell 7.3 and newer quote correctly by themselves and would do it twice: there
 //! the exec form is the way.
 

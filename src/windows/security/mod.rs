@@ -26,8 +26,6 @@ pub mod control {
     pub const SACL_AUTO_INHERITED: u16 = 0x0800;
     /// The DACL does not take entries from its parent (SDDL `P`).
     pub const DACL_PROTECTED: u16 = 0x1000;
-    /// The SACL does not take entries from its parent.
-    pub const SACL_PROTECTED: u16 = 0x2000;
     /// Offsets in place of pointers: every stored descriptor.
     pub const SELF_RELATIVE: u16 = 0x8000;
 }
