@@ -8,7 +8,7 @@ pub struct InsecureHosts(Vec<(String, Option<u16>)>);
 
 /// An entry that is neither `HOST` nor `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no host that may be insecure: expected HOST or HOST:PORT")]
+#[error("invalid host {0:?}: expected HOST or HOST:PORT")]
 pub struct NotAHost(pub String);
 
 impl InsecureHosts {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_no_host_is_refused() {
+    fn an_invalid_entry_is_refused() {
         for entry in [
             "http://repo.lan",
             "repo.lan:port",

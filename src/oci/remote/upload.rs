@@ -230,7 +230,7 @@ impl Upload<'_> {
         }
     }
 
-    /// An upload that is gone or stands elsewhere is no reason to give up: its state is asked for.
+    /// Where an upload is gone or stands elsewhere, its state is asked for before giving up.
     fn lost(&self, error: RegistryError) -> RegistryError {
         let gone = [StatusCode::NOT_FOUND, StatusCode::RANGE_NOT_SATISFIABLE];
         if !error.status().is_some_and(|status| gone.contains(&status)) {
