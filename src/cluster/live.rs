@@ -64,10 +64,10 @@ pub struct Scope {
 /// A cluster that did not say what was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
-    /// There is no kubeconfig, or it says something that cannot be.
+    /// The kubeconfig is missing or invalid.
     #[error("cannot find out which cluster to ask")]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// 401: nobody knows who asks.
+    /// 401: missing or wrong credentials.
     #[error("{address} refused the credentials (401): {message}")]
     Unauthorized {
         /// The API server.

@@ -83,7 +83,7 @@ pub struct NodeList {
     pub others: Vec<Node>,
 }
 
-/// Why a text is no list of nodes.
+/// Why a text is not a list of nodes.
 #[derive(Debug, thiserror::Error)]
 pub enum NodesError {
     /// It cannot be read at all.

@@ -273,7 +273,7 @@ impl WorkloadList {
 const USUAL_GRACE_SECONDS: u64 = 30;
 
 /// The pod or the template of one in an object: in all kinds but two it is `spec.template`, also in
-/// those that are no part of Kubernetes.
+/// those that are not part of Kubernetes.
 fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
     let template = match kind {
         "Pod" => object,

@@ -55,9 +55,7 @@ pub enum RenderError {
         variable: String,
     },
     /// A template writes a value past the helpers.
-    #[error(
-        "a template writes a value without a helper that quotes it, in line {line} of the Dockerfile"
-    )]
+    #[error("line {line} of the Dockerfile has a value that its template does not quote")]
     Unquoted {
         /// The line, counted from 1.
         line: usize,

@@ -15,7 +15,7 @@ pub const DOCKERFILE: &str = "Dockerfile";
 /// Why a folder could not be written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// It has something in it.
+    /// It is not empty.
     #[error("the folder {} is not empty", .0.display())]
     NotEmpty(PathBuf),
     /// It has something in it that would be lost.

@@ -1,7 +1,7 @@
 //! The templates and their helpers.
 //!
 //! A helper takes words of the template and values of the plan, one or many, and quotes each for the
-//! place that it is named after. There is no other way to write a value.
+//! place that it is named after; nothing else can write a value.
 
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, HelperResult, Output, PathAndJson, RenderContext,

@@ -6,7 +6,6 @@
 //! writes `Hives` before `Files`; Windows' own tools write it after.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,14 +13,13 @@ use futures_util::{StreamExt, stream as futures};
 use serde::Serialize;
 
 use super::PARALLEL;
+use super::error::{LayerError, LayerProblem};
 use super::stream::{self, Depth, Input, Outcome};
-use crate::diagnose::Diagnose;
-use crate::layer::{EntryKind, LayerReader, Limits, ReadError};
+use crate::layer::{EntryKind, LayerReader, Limits};
 use crate::oci::document::{Descriptor, Digest, Image, media_type};
-use crate::oci::store::{Source, StoreError};
+use crate::oci::store::Source;
 use crate::progress::Progress;
-use crate::windows::hive;
-use crate::windows::registry::{KeyPathError, Root};
+use crate::windows::registry::Root;
 
 /// Layers up to this size are read to their end.
 pub const SMALL_LAYER: u64 = 64 << 20;
@@ -91,62 +89,6 @@ pub enum Skipped {
     ForeignBytes,
 }
 
-/// A layer whose registry changes could not be found out.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot read layer {} ({digest})", .layer + 1)]
-pub struct LayerError {
-    /// Its position, counted from 0 at the bottom.
-    pub layer: usize,
-    /// Its digest.
-    pub digest: Digest,
-    /// What is wrong.
-    pub source: LayerProblem,
-}
-
-impl Diagnose for LayerError {}
-
-/// What is wrong with a layer.
-#[derive(Debug, thiserror::Error)]
-pub enum LayerProblem {
-    /// The place that has it failed.
-    #[error(transparent)]
-    Store(#[from] StoreError),
-    /// Its bytes could not be read to their end, or are not those that its digest names.
-    #[error("could not read its bytes")]
-    Read(#[source] io::Error),
-    /// It is no layer that Windows could read.
-    #[error(transparent)]
-    Tar(#[from] ReadError),
-    /// There are more hives than are held in memory.
-    #[error("its hives take more than the {HIVE_MEMORY} bytes that are held in memory")]
-    TooMuch,
-    /// One of its hives is damaged.
-    #[error("its hive {name} cannot be used")]
-    Hive {
-        /// The hive's file name.
-        name: &'static str,
-        /// Why.
-        source: hive::ReadError,
-    },
-    /// One of its hives has a key that Windows would not load.
-    #[error("its hive {name} has an invalid key")]
-    Key {
-        /// The hive's file name.
-        name: &'static str,
-        /// Why.
-        source: KeyPathError,
-    },
-    /// It is Windows itself, and its bytes are elsewhere.
-    #[error("it is foreign, and its bytes are not where the image is")]
-    ForeignBase,
-    /// It should be Windows itself, and has no registry.
-    #[error("the bottom layer of an image for Windows should have {files}")]
-    NoBase {
-        /// The files that should be there.
-        files: String,
-    },
-}
-
 /// What is to be read.
 pub(super) struct Plan {
     pub(super) reach: Reach,
@@ -182,7 +124,7 @@ impl Budget {
                 left.checked_sub(bytes)
             })
             .map(|_| ())
-            .map_err(|_| LayerProblem::TooMuch)
+            .map_err(|_| LayerProblem::TooMuch { limit: HIVE_MEMORY })
     }
 }
 
@@ -376,8 +318,8 @@ mod tests {
     fn hives_of_all_layers_share_one_bound_on_memory() {
         let budget = Budget::default();
         budget.take(HIVE_MEMORY - 10).unwrap();
-        assert!(matches!(budget.take(11), Err(LayerProblem::TooMuch)));
+        assert!(matches!(budget.take(11), Err(LayerProblem::TooMuch { .. })));
         budget.take(10).unwrap();
-        assert!(matches!(budget.take(1), Err(LayerProblem::TooMuch)));
+        assert!(matches!(budget.take(1), Err(LayerProblem::TooMuch { .. })));
     }
 }

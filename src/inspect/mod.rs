@@ -37,6 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod error;
 mod facts;
 mod layers;
 mod registry;
@@ -58,8 +59,9 @@ use crate::oci::store::{Source, StoreError};
 use crate::progress::Progress;
 use crate::windows::registry::Root;
 
+pub use error::{LayerError, LayerProblem};
 pub use facts::{BaseName, ImageFacts, LayerFacts, UpdateFacts};
-pub use layers::{BEGINNING, LayerError, LayerProblem, Reach, Reading, SMALL_LAYER, Skipped};
+pub use layers::{BEGINNING, Reach, Reading, SMALL_LAYER, Skipped};
 pub use registry::{LayerChanges, RegistryForm, RegistryReport};
 pub use select::{EntryKind, OtherEntry};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};

@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 
-use super::layers::{LayerError, LayerHives, LayerProblem, base_files};
+use super::error::{LayerError, LayerProblem};
+use super::layers::{LayerHives, base_files};
 use super::shutdown::{Effect, ShutdownSetting, effect_on};
 use crate::oci::document::Digest;
 use crate::windows::hive::{self, Hive, Key};

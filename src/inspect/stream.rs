@@ -10,7 +10,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
-use super::layers::LayerProblem;
+use super::error::LayerProblem;
 use crate::oci::remote::BlobReader;
 use crate::progress::Task;
 
@@ -66,7 +66,7 @@ pub(super) async fn read<T: Send + 'static>(
     }
 }
 
-/// Moves bytes until there are no more, or nobody wants them.
+/// Moves bytes until their end, or until the reader is gone.
 async fn pump(mut reader: BlobReader, sender: mpsc::Sender<io::Result<Bytes>>, task: &dyn Task) {
     loop {
         let mut chunk = BytesMut::with_capacity(CHUNK);
@@ -105,7 +105,7 @@ impl Input {
             && self.received >= limit
         {
             self.out_of_reach = true;
-            return Err(io::Error::other("no more is to be read"));
+            return Err(io::Error::other("the limit of this read is reached"));
         }
         let Some(piece) = self.receiver.blocking_recv() else {
             return Ok(false);
@@ -240,7 +240,7 @@ mod tests {
             let error = outcome.err().unwrap();
             assert_eq!(
                 in_one_line(&error),
-                "could not read its bytes: the line went dead"
+                "cannot read its bytes: the line went dead"
             );
         }
     }
@@ -264,11 +264,11 @@ mod tests {
     #[tokio::test]
     async fn wrong_bytes_are_the_cause_of_what_is_made_of_them() {
         let zeros = Zeros::new(3 * CHUNK as u64, Then::Fail);
-        let work = |_: &mut Input| -> Result<(), _> { Err(LayerProblem::TooMuch) };
+        let work = |_: &mut Input| -> Result<(), _> { Err(LayerProblem::TooMuch { limit: 0 }) };
         let outcome = read(zeros.open(), Depth::ToTheEnd, &Silent, work).await;
         let error = outcome.err().unwrap();
         assert!(matches!(error, LayerProblem::Read(_)), "{error}");
         let outcome = read(zeros.open(), Depth::UntilFound, &Silent, work).await;
-        assert!(matches!(outcome, Err(LayerProblem::TooMuch)));
+        assert!(matches!(outcome, Err(LayerProblem::TooMuch { .. })));
     }
 }

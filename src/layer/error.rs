@@ -21,7 +21,7 @@ pub enum LayerError {
         /// The one that collides with it.
         second: String,
     },
-    /// Something lies below an entry that is no directory.
+    /// Something lies below an entry that is not a directory.
     #[error("layer entry {child:?} lies under {parent:?}, which is not a directory")]
     NotADirectory {
         /// The file, link or deletion.

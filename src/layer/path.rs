@@ -15,7 +15,7 @@ pub struct LayerPath(String);
 
 /// A path that cannot be in a layer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} in layer path {path:?} is no name that a layer can hold: {problem}")]
+#[error("invalid name {name:?} in layer path {path:?}: {problem}")]
 pub struct PathError {
     path: String,
     name: String,
@@ -48,7 +48,7 @@ impl FromStr for LayerPath {
 impl TryFrom<&ImagePath> for LayerPath {
     type Error = PathError;
 
-    /// The root of the drive is no entry of a layer, and so an error.
+    /// Fails on the root of the drive, which is not an entry.
     fn try_from(path: &ImagePath) -> Result<Self, PathError> {
         path.components().join("/").parse()
     }
@@ -154,7 +154,7 @@ mod tests {
         let error = "a/b\nc".parse::<LayerPath>().unwrap_err().to_string();
         assert_eq!(
             error,
-            r#""b\nc" in layer path "a/b\nc" is no name that a layer can hold: it has a control character"#
+            r#"invalid name "b\nc" in layer path "a/b\nc": it has a control character"#
         );
     }
 

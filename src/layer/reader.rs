@@ -45,7 +45,7 @@ pub enum ReadError {
     #[error("the layer is not a tar stream: {0}")]
     Malformed(&'static str),
     /// A file or header that is larger than the reader is willing to hold.
-    #[error("{path:?} in the layer has {size} bytes, more than the {limit} that are read")]
+    #[error("{path:?} in the layer has {size} bytes, more than the limit of {limit}")]
     TooLarge {
         /// The entry.
         path: String,
@@ -133,7 +133,7 @@ impl<'a> LayerReader<'a> {
             };
             let size = header
                 .entry_size()
-                .map_err(|_| ReadError::Malformed("an entry's size is no number"))?;
+                .map_err(|_| ReadError::Malformed("an entry has an invalid size"))?;
             match header.entry_type() {
                 EntryType::XHeader => {
                     self.begin(size)?;
@@ -291,7 +291,8 @@ impl Extensions {
                 b"linkpath" => self.target = Some(value.to_vec()),
                 b"size" => {
                     let size = record.value().ok().and_then(|size| size.parse().ok());
-                    let size = size.ok_or(ReadError::Malformed("a PAX size is no number"))?;
+                    let size =
+                        size.ok_or(ReadError::Malformed("a PAX record has an invalid size"))?;
                     self.size = Some(size);
                 }
                 _ => {}

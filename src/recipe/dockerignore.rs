@@ -26,7 +26,7 @@ pub enum IgnoreError {
         /// Why not.
         source: io::Error,
     },
-    /// A line is no pattern.
+    /// A line is not a pattern.
     #[error("{}:{line}: invalid pattern {pattern:?}: {problem}", path.display())]
     Pattern {
         /// The file.

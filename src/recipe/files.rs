@@ -55,7 +55,7 @@ impl Recipe {
         let into_folder = target_text.ends_with(['/', '\\']);
         let target = match (into_folder, own_name) {
             (true, None) if !matches!(source, FileSource::Disk(_)) => {
-                return Err(self.error(&entry.to, "this needs the name of the file too"));
+                return Err(self.error(&entry.to, "add the name of the file"));
             }
             (true, Some(name)) => target
                 .join(&name)
@@ -78,7 +78,10 @@ impl Recipe {
         }
         match path.file_name().and_then(|name| name.to_str()) {
             Some(name) => Ok(Some(name.to_owned())),
-            None => Err(self.error(text, format!("{} has no name in Unicode", path.display()))),
+            None => Err(self.error(
+                text,
+                format!("the name of {} is not Unicode", path.display()),
+            )),
         }
     }
 

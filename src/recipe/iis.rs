@@ -110,7 +110,7 @@ impl Recipe {
         let mut table = BTreeMap::new();
         for (key_text, value) in pairs {
             let key: K = self.read(&key_text)?;
-            let problem = format!("{key} is there twice");
+            let problem = format!("duplicate {key}");
             if table.insert(key, read_value(&value)?).is_some() {
                 return Err(self.error(&key_text, problem));
             }

@@ -101,7 +101,7 @@ pub struct VariableInfo<'a> {
 #[derive(Debug, thiserror::Error)]
 pub enum RecipeError {
     /// No recipe of that name ships, and no file has it.
-    #[error("there is no recipe {name:?}")]
+    #[error("unknown recipe {name:?}")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -116,7 +116,7 @@ pub enum RecipeError {
         /// Why not.
         source: std::io::Error,
     },
-    /// Something in the recipe is not as it has to be.
+    /// The recipe is invalid.
     #[error("{origin}:{line}:{column}: {problem}")]
     Invalid {
         /// The recipe's file or name.
@@ -128,7 +128,7 @@ pub enum RecipeError {
         /// What is wrong.
         problem: String,
     },
-    /// A file or folder of the context is not there.
+    /// A file or folder of the context cannot be read.
     #[error("{origin}:{line}:{column}: cannot read {}", path.display())]
     NotInContext {
         /// The recipe's file or name.
@@ -154,7 +154,7 @@ pub enum RecipeError {
         /// What the recipe says about it.
         description: Option<String>,
     },
-    /// A value was given for a variable that the recipe has not.
+    /// A value was given for a variable that the recipe does not have.
     #[error("the recipe {recipe:?} has no variable {variable:?}")]
     UnknownVariable {
         /// The recipe's name.
@@ -163,7 +163,7 @@ pub enum RecipeError {
         variable: String,
         /// The variable that was probably meant.
         nearest: Option<String>,
-        /// Those that there are.
+        /// The recipe's variables.
         known: Vec<String>,
     },
     /// A value is not of its variable's type.
@@ -205,7 +205,7 @@ impl Diagnose for RecipeError {
                 Some(format!("its variables are: {}", known.join(", ")))
             }
             Self::NotInContext { context, .. } => Some(format!(
-                "the recipe takes this from the context, which is the folder {}: name another with --context DIR",
+                "the context is the folder {}: choose another with --context DIR",
                 context.display()
             )),
             Self::Unreadable { .. } => Some(

@@ -258,7 +258,7 @@ fn typed(kind: &str, data: &Data, values: &Values) -> Result<RegistryData, Strin
             .map_err(|_| "the number does not fit into 32 bits".to_owned()),
         (Some(DataType::QWORD), _) => u64::try_from(number_of(data)?)
             .map(RegistryData::qword)
-            .map_err(|_| "a qword is not negative".to_owned()),
+            .map_err(|_| "a qword cannot be negative".to_owned()),
         (Some(DataType::MULTI_SZ), Data::List(list)) => multi_sz(list, values),
         (Some(DataType::MULTI_SZ), _) => Err("multi_sz takes a list of strings".to_owned()),
         (Some(other), _) => {

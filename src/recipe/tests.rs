@@ -179,16 +179,22 @@ fn files_that_cannot_be_are_refused_with_their_place() {
             "5:8: \"/etc/passwd\" leads out",
         ),
         ("from = \"nothing\"\nto = \"/x\"", "5:8: cannot read"),
-        ("from = \"lib.rs\"\nto = \"/../x\"", "6:6: \"..\""),
-        ("from = \"lib.rs\"\nto = \"/CON\"", "6:6: \"CON\""),
-        ("from = \"lib.rs\"\nto = 'D:\\x'", "on another drive"),
+        (
+            "from = \"lib.rs\"\nto = \"/../x\"",
+            "6:6: invalid name \"..\"",
+        ),
+        (
+            "from = \"lib.rs\"\nto = \"/CON\"",
+            "6:6: invalid name \"CON\"",
+        ),
+        ("from = \"lib.rs\"\nto = 'D:\\x'", "not on C:"),
         (
             "from = \"lib.rs\"\nto = \"/\"\ncontent = \"\"",
             "exactly one of",
         ),
         (
             "content = \"x\"\nto = \"/folder/\"",
-            "needs the name of the file",
+            "add the name of the file",
         ),
         ("embedded = \"shimm\"\nto = \"/x\"", "\"shimm\""),
     ] {
@@ -396,24 +402,27 @@ fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
         ("app_pool = { pool = 1 }", "4:14: unknown field `pool`"),
         (
             "file_extensions = [\"json\", \"a b\"]",
-            "4:28: \"a b\" is no file extension",
+            "4:28: invalid file extension \"a b\"",
         ),
         ("file_extensions = { a = \"b\" }", "4:19: "),
         ("mime_types = [\"json\"]", "4:14: "),
         ("mime_types = \"json\"", "4:14: \"json\" has no ="),
         (
             "mime_types = { json = \"json\" }",
-            "4:23: \"json\" is no content type",
+            "4:23: invalid content type \"json\"",
         ),
         (
             "mime_types = { json = \"a/b\", \".JSON\" = \"a/b\" }",
-            ".json is there twice",
+            "duplicate .json",
         ),
-        ("site = \"a/b\"", "4:8: \"a/b\" is no name of a site"),
+        (
+            "site = \"a/b\"",
+            "4:8: invalid name of a site or an application pool \"a/b\"",
+        ),
         ("path = 'site'", "4:8: "),
         (
             "app_pool = { settings = { \"a b\" = 1 } }",
-            "\"a b\" is no attribute",
+            "invalid attribute of IIS's configuration \"a b\"",
         ),
         (
             "app_pool = { settings = { a = \"\" } }",

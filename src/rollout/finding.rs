@@ -211,7 +211,7 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         Content::Unreadable { reason, hint } => Finding {
             outcome: Outcome::Unknown,
             rule: Rule::UnknownBuild.name(),
-            reason: format!("the image could not be read: {reason}"),
+            reason: format!("cannot read the image: {reason}"),
             fix: hint.clone(),
             commands: Vec::new(),
             isolation,
@@ -285,7 +285,7 @@ fn no_match(host: &HostKind, image: &Image, variants: &[Variant], isolation: Iso
         None => format!("windows/{}", host.architecture),
     };
     let reason = format!(
-        "the image has nothing that the node's runtime would take: it wants {wanted}, there is {}",
+        "the image has no entry for the node's runtime: expected {wanted}, found {}",
         platforms(variants)
     );
     let advice = advice::add_platform(image, host);
@@ -303,7 +303,7 @@ fn not_windows(found: &str, image: &Image, host: &HostKind, isolation: Isolation
         commands: advice.commands,
         ..concern(
             Concern::NotWindows,
-            format!("the image is not for Windows: there is {found}"),
+            format!("the image is not for Windows: found {found}"),
             isolation,
         )
     }

@@ -114,7 +114,7 @@ fn about_scheduling(
         .map(|node| node.name.clone().unwrap_or_default());
     let reason = match elsewhere {
         Some(name) => {
-            format!("nothing keeps its pods off nodes that do not run Windows, such as {name}")
+            format!("its pods can land on nodes without Windows, such as {name}")
         }
         // A label of one's own may be as good, where no node is known to contradict it.
         None if context.others.is_empty()
@@ -252,7 +252,7 @@ fn pull_deadline(
     Some(warn(
         Concern::PullDeadline,
         format!(
-            "the image has {gigabytes} GB to download, more than a minute's worth at 100 Mbit/s, \
+            "the image has {gigabytes} GB to download, more than 100 Mbit/s bring in a minute, \
              and the kubelet gives up after one minute on {} with Docker",
             if nodes == 1 {
                 "1 node".to_owned()

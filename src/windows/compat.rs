@@ -242,7 +242,7 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
     }
 }
 
-/// The release whose base images fit a host that may have none of its own, as a client has not.
+/// The release whose base images fit a host: its own, or for a client the one before it.
 pub fn base_release_for(build: u32) -> Option<&'static Release> {
     let own = release::of_build(build).filter(|release| release.base_tag.is_some());
     own.or_else(|| {
@@ -310,7 +310,7 @@ impl Verdict {
                 format!(
                     "host {host} and image {image} are on different sides of the security update of \
                      2020-02-11 ({line}), which changed the user/kernel interface: the {newer} has it, \
-                     the {older} has not"
+                     the {older} does not"
                 )
             }
             Rule::DownlevelLtsc => format!(

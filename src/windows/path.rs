@@ -11,17 +11,17 @@ pub struct ImagePath {
     components: Vec<String>,
 }
 
-/// Why a text is no path inside an image.
+/// Why a text is not a path inside an image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// It does not say from where.
-    #[error(r"{0:?} is no absolute path in an image: expected C:\folder\file")]
+    #[error(r"invalid path {0:?}: expected an absolute path in the image, C:\folder\file")]
     NotAbsolute(String),
     /// Containers have one drive.
-    #[error("{0:?} is on another drive than C:, the only one that an image has")]
+    #[error("{0:?} is not on C:, the only drive of an image")]
     OtherDrive(String),
     /// One of its names is none.
-    #[error("{name:?} in {path:?} is no name that Windows takes: {problem}")]
+    #[error("invalid name {name:?} in {path:?}: {problem}")]
     Name {
         /// The whole path.
         path: String,

@@ -21,7 +21,7 @@ pub struct WindowsVersion {
 
 /// A text in which no Windows version could be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no Windows build: expected 17763.973, 10.0.17763.973 or 17763")]
+#[error("invalid build {text:?}: expected 17763.973, 10.0.17763.973 or 17763")]
 pub struct ParseVersionError {
     text: String,
 }

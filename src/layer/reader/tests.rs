@@ -273,7 +273,7 @@ fn limits_hold_for_files_extensions_and_the_whole_stream() {
     let error = read_hives(plain.as_slice(), small).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#""Hives/Software_Delta" in the layer has 16 bytes, more than the 10 that are read"#
+        r#""Hives/Software_Delta" in the layer has 16 bytes, more than the limit of 10"#
     );
     let short = Limits {
         file: 100,

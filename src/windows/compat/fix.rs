@@ -25,8 +25,8 @@ pub enum Fix {
     },
     /// Ask for Hyper-V isolation.
     UseHyperV,
-    /// Build the image again on an older base and ask for Hyper-V isolation: there is no base of
-    /// the host's own build.
+    /// Build the image again on an older base and ask for Hyper-V isolation: no base
+    /// has the host's own build.
     RebuildForHyperV {
         /// The host it is for.
         host: HostBuild,

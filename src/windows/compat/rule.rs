@@ -10,7 +10,7 @@ pub enum Outcome {
     Warning,
     /// It does not start.
     Incompatible,
-    /// Nobody can tell from what is known.
+    /// The answer is not known.
     Unknown,
 }
 
@@ -41,11 +41,11 @@ pub enum Rule {
     ClientProcessIsolation,
     /// A host process container: a program on the host, whatever its image is built on.
     HostProcess,
-    /// A version that decides is not known.
+    /// A version is not known, and the answer depends on it.
     UnknownBuild,
 }
 
-/// What else keeps a container from starting, or deserves a look, whatever the versions say.
+/// What keeps a container from starting, or deserves a look, besides the versions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Concern {
     /// The image is an index, and the host's runtime takes none of its entries.
@@ -58,7 +58,7 @@ pub enum Concern {
     NoHostSelected,
     /// Nothing keeps the workload off nodes that do not run Windows.
     NoWindowsSelector,
-    /// Windows gets no updates any more in the version that the image is built on.
+    /// The image is built on a release that gets no more updates.
     EndOfSupport,
     /// The kubelet may give up before the image is there.
     PullDeadline,

@@ -6,7 +6,7 @@ use crate::windows::registry::{KeyMode, KeyPath, KeyPathError, RegistryEdit, Roo
 /// The edits that a delta hive holds, in the order of its keys.
 ///
 /// Writing them gives a hive with the same keys and values. A key that is only on the way to another
-/// is no edit of its own. Fails on a name that no key may have, which Windows would not load.
+/// is not an edit of its own. Fails on a name that no key may have, which Windows would not load.
 pub fn edits(root: Root, key: &Key<'_>) -> Result<Vec<RegistryEdit>, KeyPathError> {
     let mut edits = Vec::new();
     collect(

@@ -18,8 +18,8 @@
 //! The format follows the public specification of registry files and a delta hive that Windows
 //! itself wrote. No Windows host was at hand to load what is written here.
 //!
-//! The reader takes primary and delta hives alike, believes nothing that a file says about itself,
-//! and does work in proportion to the file's size at most. A hive that was not written out cleanly
+//! The reader takes primary and delta hives alike, checks all that a file says about itself, and
+//! works in proportion to the file's size at most. A hive that was not written out cleanly
 //! (its changes are in log files beside it) is refused.
 
 mod bins;
@@ -142,11 +142,11 @@ pub enum WriteError {
     Descriptor(#[from] SddlError),
 }
 
-/// A file that is no hive, or one that Windows would not load as it is.
+/// A file that is not a hive, or one that Windows would not load as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The file does not start as a hive does.
-    #[error("no registry hive: expected \"regf\" and a base block of 4096 bytes")]
+    #[error("not a registry hive: expected \"regf\" and a base block of 4096 bytes")]
     NotAHive,
     /// A hive of a version that Windows gave up long ago, or no primary hive but a log.
     #[error(

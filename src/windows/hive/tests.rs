@@ -305,8 +305,8 @@ fn what_is_no_hive_is_refused_with_the_reason() {
             bytes[508..512].copy_from_slice(&sum.to_le_bytes());
         })
     };
-    assert!(reason(&|bytes| bytes.truncate(4095)).starts_with("no registry hive"));
-    assert!(reason(&|bytes| bytes[0] = b'x').starts_with("no registry hive"));
+    assert!(reason(&|bytes| bytes.truncate(4095)).starts_with("not a registry hive"));
+    assert!(reason(&|bytes| bytes[0] = b'x').starts_with("not a registry hive"));
     assert!(reason(&|bytes| bytes[100] ^= 1).contains("torn base block"));
     assert!(reason(&|bytes| bytes.truncate(5000)).contains("cut off: 904 bytes of its 4096"));
     assert!(sealed(4, 7).contains("not written out"));

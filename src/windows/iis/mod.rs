@@ -41,9 +41,9 @@ pub struct IisSettings {
     pub app_pool_settings: BTreeMap<Attribute, String>,
 }
 
-/// Why a text cannot be a part of IIS's configuration.
+/// Why a text cannot be part of IIS's configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no {what}: expected {expected}")]
+#[error("invalid {what} {text:?}: expected {expected}")]
 pub struct NameError {
     text: String,
     what: &'static str,

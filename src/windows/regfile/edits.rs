@@ -1,4 +1,4 @@
-//! Edits as a registration file, to be imported where there is no other way to make them.
+//! Edits as a registration file, to be imported where nothing else can make them.
 
 use super::export::{write_data, write_quoted};
 use crate::windows::registry::{KeyMode, RegistryEdit};

@@ -32,14 +32,14 @@ pub enum Problem {
     Encoding(&'static str),
     /// The first line is not the one that says what the file is.
     #[error(
-        "no registration file: expected \"Windows Registry Editor Version 5.00\" or \"REGEDIT4\""
+        "not a registration file: expected \"Windows Registry Editor Version 5.00\" or \"REGEDIT4\""
     )]
     Header,
     /// Something else should stand there.
     #[error("expected {0}")]
     Expected(&'static str),
     /// A number or a list of bytes is not one.
-    #[error("{text:?} is no {what}")]
+    #[error("expected a {what}, found {text:?}")]
     Number {
         /// The text.
         text: String,

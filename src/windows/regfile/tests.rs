@@ -139,7 +139,7 @@ fn errors_say_the_line_and_the_column() {
     };
     assert_eq!(
         error("hello"),
-        "line 1, column 1: no registration file: expected \"Windows Registry Editor Version 5.00\" or \"REGEDIT4\""
+        "line 1, column 1: not a registration file: expected \"Windows Registry Editor Version 5.00\" or \"REGEDIT4\""
     );
     assert_eq!(
         error(&format!("{HEADER}\"a\"=\"b\"")),
@@ -151,11 +151,11 @@ fn errors_say_the_line_and_the_column() {
     );
     assert_eq!(
         body("\"ü\"=dword:xyz"),
-        "line 4, column 11: \"xyz\" is no number of up to 8 hexadecimal digits"
+        "line 4, column 11: expected a number of up to 8 hexadecimal digits, found \"xyz\""
     );
     assert_eq!(
         body("\"a\"=dword:123456789"),
-        "line 4, column 11: \"123456789\" is no number of up to 8 hexadecimal digits"
+        "line 4, column 11: expected a number of up to 8 hexadecimal digits, found \"123456789\""
     );
     assert_eq!(
         body("\"a\"=dword:1 2"),
@@ -171,7 +171,7 @@ fn errors_say_the_line_and_the_column() {
     );
     assert_eq!(
         body("\"a\"=hex:01,\\\r\n  02,1ff"),
-        "line 5, column 9: \"1ff\" is no byte in hexadecimal"
+        "line 5, column 9: expected a byte in hexadecimal, found \"1ff\""
     );
     assert_eq!(
         body("\"a\"=hex:01,\\"),

@@ -222,7 +222,7 @@ fn terminated(text: &str) -> Vec<u8> {
     utf16(text).chain([0, 0]).collect()
 }
 
-/// Strict: half a code unit or half a surrogate pair is no text.
+/// Strict: half a code unit or half a surrogate pair is not text.
 fn from_utf16(bytes: &[u8]) -> Option<String> {
     let (units, []) = bytes.as_chunks::<2>() else {
         return None;

@@ -66,7 +66,7 @@ pub const MAX_COMPONENTS: usize = 509;
 /// A key of one of an image's hives, as read from `HKLM\SYSTEM\CurrentControlSet\Services\x`.
 ///
 /// `CurrentControlSet` is `ControlSet001`: an image's hives know only that name. Names keep the
-/// case in which they were written; [`KeyPath::is_same_key`] compares as Windows does.
+/// case in which they were written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyPath {
     root: Root,
@@ -78,7 +78,7 @@ pub struct KeyPath {
 pub enum KeyPathError {
     /// The text does not start with a root of the registry.
     #[error(
-        r"{path:?} starts with no root of the registry: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"
+        r"{path:?} starts with an unknown root: expected HKLM\SYSTEM\…, HKLM\SOFTWARE\… or HKU\.DEFAULT\…"
     )]
     UnknownRoot {
         /// The text.
@@ -179,13 +179,6 @@ impl KeyPath {
     /// Goes back up by one name, if there is one.
     pub fn pop(&mut self) {
         self.components.pop();
-    }
-
-    /// Whether Windows takes the two for the same key.
-    pub fn is_same_key(&self, other: &Self) -> bool {
-        self.root == other.root
-            && self.components.len() == other.components.len()
-            && std::iter::zip(&self.components, &other.components).all(|(a, b)| same(a, b))
     }
 
     /// The path in the spelling of registration files, `HKEY_LOCAL_MACHINE\…`.

@@ -1,7 +1,7 @@
 //! What a new subkey inherits from its parent, as the kernel computes it.
 
 use super::ace_flags::{CONTAINER_INHERIT, INHERIT_ONLY, INHERITED, NO_PROPAGATE, OBJECT_INHERIT};
-use super::{Ace, AceBody, Acl, SecurityDescriptor, Sid, control};
+use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
 /// What the four generic rights mean for a registry key.
 const KEY_RIGHTS: [(u32, u32); 4] = [
@@ -27,24 +27,26 @@ impl SecurityDescriptor {
                 0 => parent.flags & (OBJECT_INHERIT | CONTAINER_INHERIT),
                 _ => 0,
             };
-            let body = effective(&parent.body, owner, group);
+            let (mask, sid) = effective(parent, owner, group);
             let granted = entries.iter().any(|entry| {
-                entry.flags & INHERIT_ONLY == 0 && entry.kind == parent.kind && entry.body == body
+                entry.flags & INHERIT_ONLY == 0
+                    && entry.kind == parent.kind
+                    && (entry.mask, &entry.sid) == (mask, sid)
             });
-            let splits = body != parent.body;
+            let splits = (parent.mask, &parent.sid) != (mask, sid);
             if !granted {
                 let flags = if splits { 0 } else { passed_on };
                 entries.push(Ace {
                     kind: parent.kind,
                     flags: INHERITED | flags,
-                    body,
+                    mask,
+                    sid: sid.clone(),
                 });
             }
             if passed_on != 0 && (splits || granted) {
                 entries.push(Ace {
-                    kind: parent.kind,
                     flags: INHERITED | INHERIT_ONLY | passed_on,
-                    body: parent.body.clone(),
+                    ..parent.clone()
                 });
             }
         }
@@ -68,24 +70,18 @@ impl SecurityDescriptor {
     }
 }
 
-/// What an entry means on the key that inherits it.
-fn effective(body: &AceBody, owner: &Sid, group: &Sid) -> AceBody {
-    let AceBody::Rights { mask, sid } = body else {
-        return body.clone();
-    };
-    let named = KEY_RIGHTS
+/// The rights that an entry means on the key that inherits it, and who has them.
+fn effective<'a>(entry: &'a Ace, owner: &'a Sid, group: &'a Sid) -> (u32, &'a Sid) {
+    let mask = KEY_RIGHTS
         .iter()
-        .filter(|(generic, _)| mask & generic != 0)
-        .fold(mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights);
-    let who = if sid.is_creator_owner() {
+        .filter(|(generic, _)| entry.mask & generic != 0)
+        .fold(entry.mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights);
+    let sid = if entry.sid.is_creator_owner() {
         owner
-    } else if sid.is_creator_group() {
+    } else if entry.sid.is_creator_group() {
         group
     } else {
-        sid
+        &entry.sid
     };
-    AceBody::Rights {
-        mask: named,
-        sid: who.clone(),
-    }
+    (mask, sid)
 }

@@ -1,14 +1,14 @@
 //! Security descriptors in the self-relative form in which Windows stores them, in files' metadata
 //! and in hives, and in the text form (SDDL) in which people read them.
 //!
-//! Only what an image needs: descriptors are built, copied, inherited and shown, never evaluated.
+//! Only what an image needs: descriptors are read from text, inherited and written.
 
 mod binary;
 mod inherit;
 mod sddl;
 mod sid;
 
-pub use binary::{DescriptorError, Layout};
+pub use binary::Layout;
 pub use sddl::SddlError;
 pub use sid::Sid;
 
@@ -62,7 +62,7 @@ pub struct SecurityDescriptor {
 /// A list of entries.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Acl {
-    /// 2, or 4 where an entry is about a directory service's object.
+    /// 2 for entries that grant rights to an account.
     pub revision: u8,
     /// The entries in order.
     pub entries: Vec<Ace>,
@@ -71,26 +71,14 @@ pub struct Acl {
 /// One entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ace {
-    /// 0 allows, 1 denies, 2 audits; others are rare.
+    /// 0 allows, 1 denies, 2 audits, 0x11 is a mandatory label.
     pub kind: u8,
     /// Bits of [`ace_flags`], and of auditing.
     pub flags: u8,
-    /// What the entry is about.
-    pub body: AceBody,
-}
-
-/// What an entry grants to whom.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum AceBody {
-    /// Rights for an account or group.
-    Rights {
-        /// The rights as bits.
-        mask: u32,
-        /// The account or group.
-        sid: Sid,
-    },
-    /// A kind of entry that this module does not look into.
-    Opaque(Vec<u8>),
+    /// The rights as bits.
+    pub mask: u32,
+    /// The account or group that has them.
+    pub sid: Sid,
 }
 
 /// The descriptor that a directory of a layer gets, in SDDL.

@@ -1,30 +1,26 @@
 //! The text form of security descriptors: `O:BAG:SYD:(A;CI;KR;;;BU)`.
-//!
-//! Every descriptor prints; what the text form has no words for (entries about objects and
-//! conditions) prints as its kind and bytes, and such a text is not read back.
 
-use std::fmt::{self, Display, Write as _};
 use std::str::FromStr;
 
-use super::{Ace, AceBody, Acl, SecurityDescriptor, Sid, control};
+use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
-/// A text that is no security descriptor.
+/// A text that is not a security descriptor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SddlError {
     /// A part that starts with none of `O:`, `G:`, `D:` and `S:`.
-    #[error("{text:?} is no part of a security descriptor: expected O:, G:, D: or S:")]
+    #[error("invalid part {text:?} of a security descriptor: expected O:, G:, D: or S:")]
     Part {
         /// The text.
         text: String,
     },
     /// A name or number of an account that is not understood.
-    #[error("{text:?} is no account: expected two letters such as BA, or S-1-…")]
+    #[error("invalid account {text:?}: expected two letters such as BA, or S-1-…")]
     Sid {
         /// The text.
         text: String,
     },
     /// Flags of a list that are not understood.
-    #[error("{text:?} are no flags of an access list: expected P, AI and AR")]
+    #[error("invalid flags {text:?} of an access list: expected P, AI and AR")]
     ListFlags {
         /// The text.
         text: String,
@@ -33,12 +29,39 @@ pub enum SddlError {
     #[error("an access list of more than 65535 bytes")]
     ListTooLong,
     /// An entry that is not understood.
-    #[error("({text}) is no access entry: expected (A;flags;rights;;;account)")]
+    #[error("invalid access entry ({text}): expected (A;flags;rights;;;account)")]
     Entry {
         /// The text between the brackets.
         text: String,
     },
 }
+
+/// The two-letter names of SDDL for the accounts that descriptors of an image mention.
+const ALIASES: [(&str, u64, &[u32]); 23] = [
+    ("AC", 15, &[2, 1]),
+    ("AN", 5, &[7]),
+    ("AU", 5, &[11]),
+    ("BA", 5, &[32, 544]),
+    ("BG", 5, &[32, 546]),
+    ("BO", 5, &[32, 551]),
+    ("BU", 5, &[32, 545]),
+    ("CG", 3, &[1]),
+    ("CO", 3, &[0]),
+    ("IU", 5, &[4]),
+    ("LS", 5, &[19]),
+    ("LU", 5, &[32, 559]),
+    ("MU", 5, &[32, 558]),
+    ("NO", 5, &[32, 556]),
+    ("NS", 5, &[20]),
+    ("NU", 5, &[2]),
+    ("OW", 3, &[4]),
+    ("PU", 5, &[32, 547]),
+    ("RC", 5, &[12]),
+    ("SO", 5, &[32, 549]),
+    ("SU", 5, &[6]),
+    ("SY", 5, &[18]),
+    ("WD", 1, &[0]),
+];
 
 const KINDS: [(&str, u8); 4] = [("A", 0), ("D", 1), ("AU", 2), ("ML", 0x11)];
 
@@ -52,7 +75,6 @@ const FLAGS: [(&str, u8); 7] = [
     ("FA", 0x80),
 ];
 
-/// Names that stand for a whole mask come first: a mask prints as the first name that is all of it.
 const RIGHTS: [(&str, u32); 24] = [
     ("GA", 0x1000_0000),
     ("GX", 0x2000_0000),
@@ -209,10 +231,8 @@ fn read_entry(text: &str) -> Result<Ace, SddlError> {
     Ok(Ace {
         kind: kind.1,
         flags: pairs(flags, &FLAGS).ok_or_else(bad)?,
-        body: AceBody::Rights {
-            mask: read_rights(rights).ok_or_else(bad)?,
-            sid: account.parse::<Sid>()?,
-        },
+        mask: read_rights(rights).ok_or_else(bad)?,
+        sid: account.parse()?,
     })
 }
 
@@ -240,68 +260,29 @@ fn pairs<T: Copy + Default + std::ops::BitOr<Output = T>>(
     Some(bits)
 }
 
-impl Display for SecurityDescriptor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(owner) = &self.owner {
-            write!(f, "O:{owner}")?;
+impl FromStr for Sid {
+    type Err = SddlError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let bad = || SddlError::Sid {
+            text: text.to_owned(),
+        };
+        let known = ALIASES
+            .iter()
+            .find(|(name, ..)| name.eq_ignore_ascii_case(text));
+        if let Some(&(_, authority, parts)) = known {
+            return Sid::new(authority, parts).ok_or_else(bad);
         }
-        if let Some(group) = &self.group {
-            write!(f, "G:{group}")?;
-        }
-        self.write_list(f, false)?;
-        self.write_list(f, true)
+        numbers(text).ok_or_else(bad)
     }
 }
 
-impl SecurityDescriptor {
-    fn write_list(&self, f: &mut fmt::Formatter<'_>, system: bool) -> fmt::Result {
-        let (tag, present, list) = if system {
-            ("S:", control::SACL_PRESENT, &self.sacl)
-        } else {
-            ("D:", control::DACL_PRESENT, &self.dacl)
-        };
-        if self.control & present == 0 {
-            return Ok(());
-        }
-        f.write_str(tag)?;
-        let Some(list) = list else {
-            return f.write_str("NO_ACCESS_CONTROL");
-        };
-        for (flag, bit) in [
-            ("P", control::DACL_PROTECTED),
-            ("AR", control::DACL_INHERIT_REQUIRED),
-            ("AI", control::DACL_AUTO_INHERITED),
-        ] {
-            if self.control & (bit << u16::from(system)) != 0 {
-                f.write_str(flag)?;
-            }
-        }
-        list.entries.iter().try_for_each(|entry| entry.fmt(f))
-    }
-}
-
-impl Display for Ace {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('(')?;
-        match KINDS.iter().find(|(_, kind)| *kind == self.kind) {
-            Some((name, _)) => f.write_str(name)?,
-            None => write!(f, "{:#04x}", self.kind)?,
-        }
-        f.write_char(';')?;
-        for (name, bit) in FLAGS {
-            if self.flags & bit != 0 {
-                f.write_str(name)?;
-            }
-        }
-        match &self.body {
-            AceBody::Rights { mask, sid } => {
-                match RIGHTS.iter().find(|(_, rights)| rights == mask) {
-                    Some((name, _)) => write!(f, ";{name}")?,
-                    None => write!(f, ";{mask:#x}")?,
-                }
-                write!(f, ";;;{sid})")
-            }
-            AceBody::Opaque(bytes) => write!(f, ";{})", hex::encode(bytes)),
-        }
-    }
+fn numbers(text: &str) -> Option<Sid> {
+    let mut fields = text.strip_prefix("S-1-")?.split('-');
+    let authority = fields.next()?.parse().ok()?;
+    let parts = fields
+        .map(str::parse)
+        .collect::<Result<Vec<u32>, _>>()
+        .ok()?;
+    Sid::new(authority, &parts)
 }

@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use wincimg::windows::hive::{Hive, edits, merged};
 use wincimg::windows::regfile;
 use wincimg::windows::registry::{KeyMode, RegistryData, RegistryEdit, Root};
-use wincimg::windows::security::SecurityDescriptor;
 
 use super::sample::sample;
 use super::{hive_of, path, set};
@@ -104,9 +103,6 @@ fn use_all(bytes: &[u8]) -> bool {
     let Ok(hive) = Hive::read(bytes) else {
         return false;
     };
-    for key in hive.root.walk() {
-        let _ = SecurityDescriptor::from_bytes(key.security).map(|read| read.to_string());
-    }
     let _ = edits(Root::System, &hive.root);
     let text = regfile::export(Root::System.long_name(), &hive.root);
     let _ = regfile::import(text.as_bytes());

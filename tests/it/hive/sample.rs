@@ -1,12 +1,13 @@
 //! The hive that a Windows sandbox wrote, read whole and held against ours.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashSet};
 
 use wincimg::windows::hive::{Hive, Key, Semantics, ValueContent};
 use wincimg::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
-use wincimg::windows::security::{SecurityDescriptor, ace_flags};
+use wincimg::windows::security::{Ace, ace_flags};
 
 use super::{hive_of, path, set};
+use crate::support::descriptor::read as read_descriptor;
 
 const SAMPLE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -113,14 +114,14 @@ fn the_descriptors_that_we_write_are_those_of_the_sample() {
 }
 
 /// Who may do what, whether said for the key or inherited, and however often.
-fn grants(key: &Key<'_>) -> BTreeSet<String> {
-    let descriptor = SecurityDescriptor::from_bytes(key.security).unwrap();
+fn grants(key: &Key<'_>) -> HashSet<Ace> {
+    let descriptor = read_descriptor(key.security);
     let list = descriptor.dacl.expect("a key has an access list");
     list.entries
         .into_iter()
         .map(|mut entry| {
             entry.flags &= !ace_flags::INHERITED;
-            entry.to_string()
+            entry
         })
         .collect()
 }

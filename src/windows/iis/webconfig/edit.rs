@@ -35,7 +35,7 @@ pub(super) struct KeyedEntry {
 enum State {
     /// Nothing: what the server says counts.
     Inherited,
-    /// There is no entry.
+    /// No entry.
     Removed,
     /// This element.
     Entry(usize),

@@ -36,12 +36,12 @@ pub struct WebConfigError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
     /// It is in an encoding that is not known here.
-    #[error("the encoding {0:?} is not known here: save the file as UTF-8")]
+    #[error("unknown encoding {0:?}: save the file as UTF-8")]
     Encoding(String),
     /// Its bytes are not in the encoding that it says or starts as.
-    #[error("the file is not in {0}, the encoding that it claims to be in")]
+    #[error("the file is not in {0} as it claims")]
     NotAsDeclared(String),
-    /// It is no XML.
+    /// It is not XML.
     #[error("the XML is malformed: {0}")]
     Malformed(String),
     /// It has a document type, with which IIS does not read it.

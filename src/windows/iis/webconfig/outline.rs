@@ -152,7 +152,7 @@ impl Scan<'_> {
         }
         let name = String::from_utf8_lossy(tag.name().as_ref()).into_owned();
         if !is_name(&name) {
-            return Err(self.malformed(range.start, format!("{name:?} is no name of an element")));
+            return Err(self.malformed(range.start, format!("invalid element name {name:?}")));
         }
         let attributes = self.attributes(tag, range.start)?;
         self.elements.push(Element {
@@ -180,7 +180,7 @@ impl Scan<'_> {
             let raw = String::from_utf8_lossy(&attribute.value).into_owned();
             let at = offset_in(self.text, &attribute.value).unwrap_or(start);
             if !is_name(&name) {
-                return Err(self.malformed(at, format!("{name:?} is no name of an attribute")));
+                return Err(self.malformed(at, format!("invalid attribute name {name:?}")));
             }
             if let Some(found) = raw.find('<') {
                 return Err(self.malformed(at + found, "a < in the value of an attribute"));
@@ -225,7 +225,7 @@ impl Scan<'_> {
             return Err(self.malformed(element.start_tag.start, problem));
         }
         if self.elements.is_empty() {
-            return Err(self.malformed(self.text.len(), "there is no root element"));
+            return Err(self.malformed(self.text.len(), "missing root element"));
         }
         Ok(Outline {
             elements: self.elements,
