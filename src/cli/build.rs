@@ -23,12 +23,11 @@ use super::progress;
 use super::recipe_args::{RecipeArgs, key_and_value};
 use super::registry_args;
 use super::session::Session;
-use crate::engine::addition::AssembleOptions;
-use crate::engine::delivered::Delivered;
-use crate::engine::delivery::{Delivery, DeliveryError, Destination, Naming};
-use crate::engine::error::DirectError;
-use crate::engine::order::PlannedImage;
-use crate::layer::{Compression, LayerError};
+use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
+use crate::engine::direct::{AssembleOptions, DirectEngine};
+use crate::engine::plans::PlannedImage;
+use crate::engine::publication::{Naming, Publication};
+use crate::layer::Compression;
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
 use crate::oci::remote::Registry;
@@ -85,14 +84,12 @@ pub(super) struct Build {
     daemon: DaemonArgs,
 }
 
-/// What both engines work with, besides the images.
+/// What both engines work with.
 struct Job<'a> {
+    publication: &'a Publication<'a>,
     registry: &'a Registry,
     progress: Arc<dyn Progress>,
     created: Option<Timestamp>,
-    naming: &'a Naming,
-    /// Nodes that get no image.
-    left_out: &'a [String],
 }
 
 /// What the JSON says beside what was delivered.
@@ -132,7 +129,7 @@ fn image_tag(text: &str) -> Result<String, &'static str> {
 fn output_place(text: &str) -> Result<Location, String> {
     text.parse().map_err(|error| match error {
         LocationError::Reference(_) => {
-            format!("{text:?} is no place: expected oci:DIR or docker-archive:FILE")
+            format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
         }
         LocationError::NoPath { .. } => error.to_string(),
     })
@@ -141,41 +138,55 @@ fn output_place(text: &str) -> Result<Location, String> {
 impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.check_places()?;
-        let order = self.recipe.read(session)?;
+        let request = self.recipe.read(session)?;
         let created = source_date_epoch()?;
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
-        let naming = Naming {
-            name: self
-                .name
-                .clone()
-                .unwrap_or_else(|| order.recipe.name().to_owned()),
-            tag: self.tag.clone(),
-        };
-        let job = Job {
-            registry: &registry,
-            progress,
-            created,
-            naming: &naming,
-            left_out: order.left_out(),
-        };
         registry_args::run(async {
-            let mut images = order.plan(&registry, session).await?;
+            let mut images = request.plan(&registry, session).await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
             if self.dry_run {
-                return self.print_plans(&images, job.left_out);
+                return self.print_plans(&images, request.left_out());
             }
             if self.registry.is_some() && !self.push {
                 session.note("nothing is pushed without --push");
             }
             let (engine, reason) = self.engine.choose(&images);
             tracing::info!("engine {}: {reason}", engine.name());
-            match engine {
-                Engine::Direct => self.build_directly(&images, job).await,
-                Engine::Docker => self.build_in_daemon(&images, &reason, job).await,
-            }
+            let name = self.name.as_deref().unwrap_or(request.recipe.name());
+            let naming = Naming {
+                name: name.to_owned(),
+                tag: self.tag.clone(),
+            };
+            let job = Job {
+                publication: &Publication::new(&images, &naming)?,
+                registry: &registry,
+                progress,
+                created,
+            };
+            let mut destinations = self.destinations();
+            let delivered = match engine {
+                Engine::Direct => {
+                    if destinations.is_empty() {
+                        destinations.push(default_layout(job.publication));
+                    }
+                    self.build_directly(&destinations, job).await?
+                }
+                Engine::Docker => {
+                    let registry = self.registry.as_ref();
+                    self.daemon
+                        .build(&destinations, registry, &reason, job)
+                        .await?
+                }
+            };
+            let kept = if destinations.is_empty() {
+                "left in the Docker daemon"
+            } else {
+                "written"
+            };
+            self.print(&delivered, kept, request.left_out())
         })
     }
 
@@ -205,9 +216,9 @@ impl Build {
 
     async fn build_directly(
         &self,
-        images: &[PlannedImage],
+        destinations: &[Destination],
         job: Job<'_>,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Delivered, Failure> {
         // Dropped with this work, so that the end of the program does not wait for its threads.
         let cancelled = CancelOnDrop::default();
         let options = AssembleOptions {
@@ -215,37 +226,21 @@ impl Build {
             created: job.created,
             cancelled: Arc::clone(&cancelled.0),
         };
-        let delivery = Delivery::new(job.registry, options, job.progress);
-        let mut destinations = self.destinations();
-        if destinations.is_empty() {
-            destinations.push(default_layout(images, job.naming));
-        }
-        let delivered = delivery
-            .deliver(images, &destinations, job.naming)
-            .await
-            .map_err(delivery_failure)?;
-        self.print(&delivered, "written", job.left_out)
-    }
-
-    async fn build_in_daemon(
-        &self,
-        images: &[PlannedImage],
-        reason: &Reason,
-        job: Job<'_>,
-    ) -> Result<Answer, Failure> {
-        let left_out = job.left_out;
-        let destinations = self.destinations();
-        let named_after = self.registry.as_ref().map(ToString::to_string);
-        let delivered = self
-            .daemon
-            .deliver(images, &destinations, named_after, reason, job)
-            .await?;
-        let kept = if destinations.is_empty() {
-            "left in the Docker daemon"
-        } else {
-            "written"
+        let engine = DirectEngine::new(options, Arc::clone(&job.progress));
+        let making = async {
+            let made = engine.make(job.publication).await?;
+            Ok(made
+                .into_iter()
+                .map(Box::new)
+                .map(Made::Assembled)
+                .collect())
         };
-        self.print(&delivered, kept, left_out)
+        let delivery = Delivery {
+            registry: job.registry,
+            progress: job.progress,
+            destinations,
+        };
+        Ok(Box::pin(delivery.deliver(job.publication, making)).await?)
     }
 
     /// Where the images were asked to go; nowhere where nothing was said. The registry comes first:
@@ -255,7 +250,7 @@ impl Build {
         if self.push
             && let Some(registry) = &self.registry
         {
-            destinations.push(Destination::Registry(registry.to_string()));
+            destinations.push(Destination::Registry(registry.clone()));
         }
         match &self.output {
             Some(Location::Layout { dir, .. }) => {
@@ -310,13 +305,9 @@ impl Build {
 }
 
 /// Where the direct engine leaves images that were asked to go nowhere.
-fn default_layout(images: &[PlannedImage], naming: &Naming) -> Destination {
-    let tag = match images {
-        [image] => naming.tag_of(image, false),
-        _ => naming.index_tag().to_owned(),
-    };
-    let name = naming.name.replace('/', "-");
-    Destination::Layout(format!("./{name}-{tag}").into())
+fn default_layout(publication: &Publication<'_>) -> Destination {
+    let name = publication.name.replace('/', "-");
+    Destination::Layout(format!("./{name}-{}", publication.tag()).into())
 }
 
 /// The time that new layers carry, as reproducible builds ask for it.
@@ -330,7 +321,7 @@ fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
         .and_then(|seconds| Timestamp::from_second(seconds.into()).ok())
         .map(Some)
         .ok_or_else(|| {
-            Failure::usage(anyhow!("SOURCE_DATE_EPOCH is {text:?}, which is no time"))
+            Failure::usage(anyhow!("invalid SOURCE_DATE_EPOCH {text:?}"))
                 .hint("set it to seconds since 1970, or unset it")
         })
 }
@@ -342,40 +333,5 @@ struct CancelOnDrop(Arc<AtomicBool>);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
-    }
-}
-
-fn delivery_failure(error: DeliveryError) -> Failure {
-    let hint = error.hint();
-    let is_users = match &error {
-        DeliveryError::Reference(_)
-        | DeliveryError::SameTag { .. }
-        | DeliveryError::OutputInside { .. } => true,
-        DeliveryError::Image { source, .. } => {
-            matches!(
-                **source,
-                DirectError::NeedsWindows { .. }
-                    | DirectError::NeedsAppcmd { .. }
-                    | DirectError::WebConfig { .. }
-                    | DirectError::Layer(
-                        LayerError::Path(_)
-                            | LayerError::Conflict { .. }
-                            | LayerError::NotADirectory { .. }
-                            | LayerError::NotAFile { .. }
-                            | LayerError::NotUnicode { .. }
-                            | LayerError::Link { .. }
-                    )
-            )
-        }
-        _ => false,
-    };
-    let failure = if is_users {
-        Failure::usage(error)
-    } else {
-        Failure::from(error)
-    };
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
     }
 }

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::hosts::{Builds, HostArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
-use crate::engine::order::{Order, OrderError, PlannedImage};
+use crate::engine::plans::{BuildRequest, PlanError, PlannedImage};
 use crate::oci::base::{BaseRegistry, Match};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
@@ -93,7 +93,7 @@ impl Wanted<'_> {
         registry: &Registry,
         session: &Session,
     ) -> Result<Vec<PlannedImage>, Failure> {
-        let order = Order {
+        let request = BuildRequest {
             recipe: &self.recipe,
             settings: Settings {
                 values: &self.values,
@@ -103,9 +103,9 @@ impl Wanted<'_> {
             base_registry: self.base_registry,
             wanted: self.matched,
         };
-        let images = order.plan(registry).await.map_err(|error| {
-            let base = order.recipe.base(&order.settings).unwrap_or_default();
-            order_failure(error, &base, session)
+        let images = request.plan(registry).await.map_err(|error| {
+            let base = request.recipe.base(&request.settings).unwrap_or_default();
+            plan_failure(error, &base, session)
         })?;
         for tag in images.iter().flat_map(|image| &image.set_aside) {
             session.warn(tag);
@@ -122,10 +122,10 @@ pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn order_failure(error: OrderError, base: &str, session: &Session) -> Failure {
+fn plan_failure(error: PlanError, base: &str, session: &Session) -> Failure {
     match error {
-        OrderError::Recipe(error) => error.into(),
-        OrderError::Name(error) => error.into(),
-        OrderError::Resolve(error) => resolve_failure(error, base, session),
+        PlanError::Recipe(error) => error.into(),
+        PlanError::Name(error) => error.into(),
+        PlanError::Resolve(error) => resolve_failure(error, base, session),
     }
 }

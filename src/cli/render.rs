@@ -14,7 +14,7 @@ use super::recipe_args::RecipeArgs;
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{DOCKERFILE, Rendered, render};
-use crate::engine::order::PlannedImage;
+use crate::engine::plans::PlannedImage;
 
 /// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
 ///

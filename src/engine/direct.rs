@@ -1,8 +1,9 @@
 //! Images without Windows and without Docker: the plan becomes one layer and a changed
-//! configuration on top of the base, written here and sent straight to where the image belongs.
-//!
-//! [`assemble`] is pure work on values and files; [`publish`] moves what the target lacks. Of the
-//! base only the manifest and the configuration are read, unless its layers have to be copied.
+//! configuration on top of the base. Of the base only the manifest and the configuration are read.
+
+mod added_layer;
+mod error;
+mod iis;
 
 use std::sync::Arc;
 
@@ -10,47 +11,72 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::addition::{Addition, Additions, AssembleOptions};
-use super::error::DirectError;
-use crate::oci::copy::{Copier, Foreign, PlannedBlob};
-use crate::oci::document::{
-    self, ContainerConfig, Descriptor, Document, DocumentError, Flavour, History, Image,
-};
-use crate::oci::store::{Sink, Source};
+use self::added_layer::AddedLayers;
+use super::error::EngineError;
+use super::plans::PlannedImage;
+use super::publication::Publication;
+use crate::oci::document::{self, ContainerConfig, History, Image};
 use crate::progress::Progress;
 use crate::recipe::Plan;
 use crate::windows::iis::IisSettings;
 
-/// An image that is ready to be published.
+pub use self::added_layer::{AddedLayer, AssembleOptions};
+pub use self::error::DirectError;
+
+/// The engine that needs no Windows.
+pub struct DirectEngine {
+    options: AssembleOptions,
+    progress: Arc<dyn Progress>,
+    added: Arc<AddedLayers>,
+}
+
+/// An image whose documents are made, with the layer that is new in it.
 #[derive(Debug, Clone)]
 pub struct Assembled {
     /// Manifest and configuration.
-    pub image: Image,
-    /// How many of its layers are the base's.
-    pub base_layers: usize,
-    /// The layer that the recipe adds, if it changes anything in one.
-    addition: Option<Arc<Addition>>,
-    /// The base's layers as its registry describes them.
-    base_blobs: Vec<Descriptor>,
+    pub(super) image: Image,
+    /// The layer that the plan adds, if it changes anything in one.
+    pub(super) added: Option<Arc<AddedLayer>>,
 }
 
-impl Assembled {
-    /// The same image in the words of a flavour.
-    pub fn in_flavour(&self, flavour: Flavour) -> Result<Self, DocumentError> {
-        Ok(Self {
-            image: self.image.in_flavour(flavour)?,
-            ..self.clone()
-        })
+impl DirectEngine {
+    /// An engine that writes layers as told.
+    pub fn new(options: AssembleOptions, progress: Arc<dyn Progress>) -> Self {
+        Self {
+            options,
+            progress,
+            added: Arc::default(),
+        }
+    }
+
+    /// Makes the images of a publication, all at once; layers that are the same are written once.
+    pub async fn make(&self, publication: &Publication<'_>) -> Result<Vec<Assembled>, EngineError> {
+        let images = publication.images.iter();
+        try_join_all(images.map(|image| self.make_one(image.planned))).await
+    }
+
+    /// Compression and hashing would keep the network waiting, so they get a thread of their own.
+    async fn make_one(&self, image: &PlannedImage) -> Result<Assembled, EngineError> {
+        let plan = image.plan.clone();
+        let base = image.base.image.clone();
+        let options = self.options.clone();
+        let added = Arc::clone(&self.added);
+        let progress = Arc::clone(&self.progress);
+        let name = format!("{} for {}", plan.name, plan.host_build);
+        let work = move || assemble(&plan, &base, &options, &added, progress.as_ref());
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or(Err(DirectError::Stopped))
+            .map_err(|source| EngineError::new(name, source))
     }
 }
 
 /// Makes the image that a plan describes. This works on the processor and the disk: call it outside
 /// of asynchronous code.
-pub fn assemble(
+fn assemble(
     plan: &Plan,
     base: &Image,
     options: &AssembleOptions,
-    additions: &Additions,
+    added: &AddedLayers,
     progress: &dyn Progress,
 ) -> Result<Assembled, DirectError> {
     check(plan)?;
@@ -63,21 +89,19 @@ pub fn assemble(
     }
     let (created, timestamp) = time_of(plan, base, options)?;
     let image = base.with_ordinary_layers()?;
-    let addition = additions.of(plan, base, timestamp, options, progress)?;
+    let added = added.of(plan, base, timestamp, options, progress)?;
     let history = History {
         created: Some(created.clone()),
         created_by: Some(format!("wincimg build {}", plan.name)),
-        empty_layer: addition.is_none(),
+        empty_layer: added.is_none(),
         ..History::default()
     };
-    let image = match &addition {
-        Some(addition) => {
-            let image = addition.in_its_words(image)?;
-            let blob = addition.descriptor(image.manifest().flavour());
-            let diff_id = addition.diff_id();
+    let image = match &added {
+        Some(layer) => {
+            let image = layer.in_its_words(image)?;
             image.append_layer(document::Layer {
-                blob,
-                diff_id,
+                blob: layer.descriptor(image.manifest().flavour()),
+                diff_id: layer.diff_id(),
                 history,
             })?
         }
@@ -87,12 +111,7 @@ pub fn assemble(
         config.created = Some(created);
         change_container(&mut config.config, plan);
     })?;
-    Ok(Assembled {
-        base_layers: base.manifest().layers.len(),
-        base_blobs: base.manifest().layers.clone(),
-        image,
-        addition,
-    })
+    Ok(Assembled { image, added })
 }
 
 /// Refuses a plan that cannot be made without Windows, and says what in it needs that.
@@ -174,34 +193,4 @@ fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
         Some(line) => *line = entry,
         None => env.push(entry),
     }
-}
-
-/// Brings an image to its place, under a tag or by its digest alone: first what it consists of, as
-/// far as that is not there, all at once, then its manifest.
-pub async fn publish(
-    assembled: &Assembled,
-    source: &Source,
-    sink: &Sink,
-    tag: Option<&str>,
-    copier: &Copier,
-) -> Result<(), DirectError> {
-    let image = &assembled.image;
-    let root = Document::Manifest(Box::new(image.manifest().clone()));
-    let addition = async {
-        match &assembled.addition {
-            Some(addition) => {
-                let descriptor = addition.descriptor(image.manifest().flavour());
-                let bytes = addition.bytes();
-                copier.put(&descriptor, bytes, sink).await.map(drop)
-            }
-            None => Ok(()),
-        }
-    };
-    let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
-    let base = try_join_all(assembled.base_blobs.iter().map(|blob| async move {
-        let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
-        copier.bring(&blob, source, sink).await
-    }));
-    tokio::try_join!(addition, config, base)?;
-    Ok(sink.publish(&root, tag).await?)
 }

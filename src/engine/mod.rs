@@ -1,13 +1,12 @@
-//! From a recipe to images: [`order`] finds the bases and makes the plans, [`direct`] makes the
-//! images without Windows, [`docker`] lets a daemon on Windows make them, [`delivery`] brings them to
-//! where they belong.
+//! From a recipe to images where they belong.
+//!
+//! [`plans`] finds the bases and makes the plans; a [`publication`] says what will be published
+//! before anything is. An engine makes the images: [`direct`] without Windows, [`docker`] in a daemon
+//! there. One [`delivery`] brings what either made to its destinations.
 
-pub mod addition;
-pub mod delivered;
 pub mod delivery;
 pub mod direct;
 pub mod docker;
 pub mod error;
-mod iis;
-pub mod order;
-mod output;
+pub mod plans;
+pub mod publication;

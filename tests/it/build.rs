@@ -860,7 +860,7 @@ fn an_output_in_the_folder_that_goes_into_the_image_is_refused() {
             .args(["--host-build", "17763.973", "--output", output])
             .assert()
             .code(2)
-            .stderr(contains("is to be in the image").and(contains("hint: ")));
+            .stderr(contains("which goes into the image").and(contains("hint: ")));
     }
     assert_eq!(fs::read_dir(site.path("site")).unwrap().count(), 1);
     site.build("site")
@@ -905,7 +905,7 @@ fn a_place_that_is_none_is_refused_before_anything_is_asked() {
         (&["--output", "here"], "oci:DIR"),
         (
             &["--output", "./here"],
-            "\"./here\" is no place: expected oci:DIR",
+            "invalid output \"./here\": expected oci:DIR",
         ),
         (&["--output", "oci:here:1.0"], "--tag"),
         (&["--registry-config", "."], ". is a folder"),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use crate::demo::{DemoRegistry, add_base_images};
 use crate::support::dockerd::Dockerd;
-use crate::support::windows_builds::{build_all, plan};
+use crate::support::windows_builds::{base, build_all};
 use crate::support::windows_daemon::WindowsDaemon;
 use serde_json::{Value, json};
 use wincimg::oci::remote::Registry;
@@ -80,9 +80,9 @@ impl Site {
     async fn windows(&self) -> WindowsDaemon {
         let host = self.registry.host();
         let client = Registry::new(support::options(&host), Arc::new(Silent)).unwrap();
-        let images = plan(&client, &format!("{host}/mcr"), &[VERSION]).await;
+        let base = base(&client, &format!("{host}/mcr"), VERSION).await;
         let windows = WindowsDaemon::start();
-        build_all(&windows, &self.registry, &images);
+        build_all(&windows, &self.registry, &[base]);
         windows
     }
 }

@@ -17,7 +17,6 @@ mod defaults;
 mod demo;
 mod demo_cli;
 mod docker_cli;
-mod docker_delivery;
 mod dockerignore;
 mod docs;
 mod doctor;

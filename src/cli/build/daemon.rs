@@ -1,17 +1,18 @@
 //! The docker engine's part of `wincimg build`.
 
+use std::sync::Arc;
+
 use clap::Args;
 use jiff::Timestamp;
 
-use super::{Job, Reason, delivery_failure};
+use super::{Job, Reason};
 use crate::cli::check_compat::IsolationArg;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::failure::Failure;
-use crate::dockerfile::render;
-use crate::engine::delivered::Delivered;
-use crate::engine::delivery::Destination;
-use crate::engine::docker::{BuildOptions, Daemon, DaemonDelivery, Info, Preflight, Prepared};
-use crate::engine::order::PlannedImage;
+use crate::dockerfile::{Rendered, render};
+use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
+use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Info, Preflight};
+use crate::oci::prefix::RegistryPrefix;
 
 /// How a Docker daemon builds.
 #[derive(Debug, Args)]
@@ -39,21 +40,17 @@ pub(in crate::cli) struct DaemonArgs {
 impl DaemonArgs {
     /// Builds in the daemon and delivers; images that are not pushed are named after a registry all
     /// the same, where one was given.
-    pub(super) async fn deliver(
+    pub(super) async fn build(
         &self,
-        images: &[PlannedImage],
         destinations: &[Destination],
-        named_after: Option<String>,
+        named_after: Option<&RegistryPrefix>,
         reason: &Reason,
         job: Job<'_>,
     ) -> Result<Delivered, Failure> {
-        let prepared = images
-            .iter()
-            .map(|planned| {
-                let rendered = render(&planned.plan)?;
-                Ok(Prepared { planned, rendered })
-            })
-            .collect::<Result<Vec<_>, Failure>>()?;
+        let images = job.publication.images.iter();
+        let dockerfiles: Vec<Rendered> = images
+            .map(|image| render(&image.planned.plan))
+            .collect::<Result<_, _>>()?;
         let (daemon, info) = match (self.reach().await, reason) {
             (Ok(reached), _) => reached,
             (Err(failure), Reason::AskedFor) => return Err(failure),
@@ -62,18 +59,26 @@ impl DaemonArgs {
                 return Err(failure.context(format!("a Docker daemon is needed: {reason}")));
             }
         };
-        let mut delivery = DaemonDelivery {
+        let mut places = destinations.iter();
+        let engine = DockerEngine {
             daemon: &daemon,
             info: &info,
             registry: job.registry,
             options: self.options(job.created),
-            named_after,
-            progress: job.progress,
+            named_after: named_after.cloned(),
+            pushes: places.any(|place| matches!(place, Destination::Registry(_))),
+            progress: job.progress.as_ref(),
         };
-        delivery
-            .deliver(&prepared, destinations, job.naming)
-            .await
-            .map_err(delivery_failure)
+        let making = async {
+            let made = engine.make(job.publication, &dockerfiles).await?;
+            Ok(made.into_iter().map(Box::new).map(Made::InDaemon).collect())
+        };
+        let delivery = Delivery {
+            registry: job.registry,
+            progress: Arc::clone(&job.progress),
+            destinations,
+        };
+        Ok(Box::pin(delivery.deliver(job.publication, making)).await?)
     }
 
     /// A daemon that makes Windows containers.
@@ -126,7 +131,7 @@ fn read_bytes(text: &str) -> Result<u64, String> {
         .and_then(|number| number.checked_mul(1 << shift))
         // The daemon keeps it in a signed number.
         .filter(|bytes| *bytes > 0 && i64::try_from(*bytes).is_ok())
-        .ok_or_else(|| format!("{text:?} is no amount of memory: expected 512m or 2g"))
+        .ok_or_else(|| format!("invalid amount of memory {text:?}: expected 512m or 2g"))
 }
 
 #[cfg(test)]

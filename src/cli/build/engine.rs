@@ -4,9 +4,8 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-use crate::engine::direct::check;
-use crate::engine::error::DirectError;
-use crate::engine::order::PlannedImage;
+use crate::engine::direct::{DirectError, check};
+use crate::engine::plans::PlannedImage;
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum EngineArg {

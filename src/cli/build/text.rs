@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::engine::delivered::{Delivered, DeliveredCopy, DeliveredImage};
+use crate::engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
 
 /// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
 /// not pushed.

@@ -1,58 +1,29 @@
-//! What a replayed daemon builds for plans: the plan's base with one more layer.
+//! What a replayed daemon builds on base images: the base with one more layer.
 
-use std::collections::BTreeMap;
-use std::fs;
 use std::sync::Arc;
 
 use crate::demo::DemoRegistry;
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::engine::order::{Order, PlannedImage};
-use wincimg::oci::base::Match;
+use wincimg::oci::base::{BaseImage, BaseRegistry, Match, resolve};
 use wincimg::oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
 use wincimg::oci::remote::Registry;
-use wincimg::recipe::{Recipe, Settings};
-use wincimg::windows::compat::{Edition, HostBuild};
+use wincimg::windows::compat::HostBuild;
 use wincimg::windows::version::WindowsVersion;
 
 use super::windows_daemon::{WindowsDaemon, built, shown};
 
-/// A recipe that only Windows can follow.
-pub const RECIPE: &str = r#"
-name = "app"
-base = "nanoserver"
-[[run]]
-command = ["hostname"]
-"#;
-
-/// Plans of that recipe.
-pub async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec<PlannedImage> {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("recipe.toml");
-    fs::write(&path, RECIPE).unwrap();
-    let hosts: Vec<HostBuild> = hosts
-        .iter()
-        .map(|version| HostBuild {
-            version: *version,
-            edition: Edition::Server,
-        })
-        .collect();
-    let order = Order {
-        recipe: &Recipe::load(&path).unwrap(),
-        settings: Settings {
-            values: &BTreeMap::new(),
-            context: folder.path(),
-        },
-        hosts: &hosts,
-        base_registry: &bases.parse().unwrap(),
-        wanted: Match::Exact,
-    };
-    order.plan(registry).await.unwrap()
+/// The Nano Server of a version.
+pub async fn base(registry: &Registry, bases: &str, version: WindowsVersion) -> BaseImage {
+    let bases: BaseRegistry = bases.parse().unwrap();
+    let repository = bases.repository("nanoserver").unwrap();
+    let found = resolve(registry, &repository, HostBuild::new(version), Match::Exact).await;
+    found.unwrap().base
 }
 
-/// Lets the daemon build the images that the plans ask for, and push them as Docker does.
-pub fn build_all(windows: &WindowsDaemon, stored: &Arc<DemoRegistry>, images: &[PlannedImage]) {
-    let made: Vec<Image> = images.iter().map(build).collect();
+/// Lets the daemon build an image on each base, and push them as Docker does.
+pub fn build_all(windows: &WindowsDaemon, stored: &Arc<DemoRegistry>, bases: &[BaseImage]) {
+    let made: Vec<Image> = bases.iter().map(build).collect();
     windows.script(|script| {
         script.builds = made.iter().map(|image| built(&id(image))).collect();
         for image in &made {
@@ -64,8 +35,8 @@ pub fn build_all(windows: &WindowsDaemon, stored: &Arc<DemoRegistry>, images: &[
 }
 
 /// The image that a daemon would build: the base and one more layer.
-pub fn build(planned: &PlannedImage) -> Image {
-    let bytes = layer_bytes(planned.base.os_version);
+pub fn build(base: &BaseImage) -> Image {
+    let bytes = layer_bytes(base.os_version);
     let digest = sha256(&bytes);
     let blob = Descriptor::new(
         Flavour::Docker.layer_gzip(),
@@ -77,7 +48,7 @@ pub fn build(planned: &PlannedImage) -> Image {
         diff_id: digest,
         history: History::default(),
     };
-    planned.base.image.append_layer(layer).unwrap()
+    base.image.append_layer(layer).unwrap()
 }
 
 fn layer_bytes(version: WindowsVersion) -> Bytes {

@@ -36,21 +36,21 @@ pub struct AssembleOptions {
 
 /// A layer that is ready to be sent, to as many places as need it.
 #[derive(Debug)]
-pub(super) struct Addition {
+pub struct AddedLayer {
     written: Written,
     blob: Spooled,
 }
 
 /// The layers that were written so far.
 #[derive(Default)]
-pub struct Additions(Mutex<Vec<(Layer, Slot)>>);
+pub(super) struct AddedLayers(Mutex<Vec<(Layer, Slot)>>);
 
 /// Whoever writes a layer holds its lock, so that others who need it find it done.
-type Slot = Arc<Mutex<Option<Arc<Addition>>>>;
+type Slot = Arc<Mutex<Option<Arc<AddedLayer>>>>;
 
-impl Addition {
+impl AddedLayer {
     /// How manifests in one flavour's words name the layer.
-    pub(super) fn descriptor(&self, flavour: Flavour) -> Descriptor {
+    pub fn descriptor(&self, flavour: Flavour) -> Descriptor {
         let media_type = match (self.written.compression, flavour) {
             (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
             (compression, _) => compression.oci_media_type(),
@@ -73,7 +73,7 @@ impl Addition {
     }
 
     /// The layer's bytes, compressed.
-    pub(super) fn bytes(&self) -> &dyn BlobSource {
+    pub fn bytes(&self) -> &dyn BlobSource {
         match &self.blob {
             Spooled::Memory(bytes) => bytes,
             Spooled::Disk(path) => path,
@@ -81,7 +81,7 @@ impl Addition {
     }
 }
 
-impl Additions {
+impl AddedLayers {
     /// The layer that a plan adds to its base, written now unless it was before; none where the plan changes no
     /// file and no registry value.
     pub(super) fn of(
@@ -91,20 +91,20 @@ impl Additions {
         timestamp: u64,
         options: &AssembleOptions,
         progress: &dyn Progress,
-    ) -> Result<Option<Arc<Addition>>, DirectError> {
+    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
         let layer = describe(plan, base, timestamp)?;
         if layer.is_empty() {
             return Ok(None);
         }
         let slot = self.slot(&layer);
         let mut slot = locked(&slot);
-        let addition = match &*slot {
-            Some(addition) => Arc::clone(addition),
+        let added = match &*slot {
+            Some(added) => Arc::clone(added),
             None => {
                 Arc::clone(slot.insert(Arc::new(write(&layer, &plan.name, options, progress)?)))
             }
         };
-        Ok(Some(addition))
+        Ok(Some(added))
     }
 
     fn slot(&self, layer: &Layer) -> Slot {
@@ -166,7 +166,7 @@ fn write(
     name: &str,
     options: &AssembleOptions,
     progress: &dyn Progress,
-) -> Result<Addition, DirectError> {
+) -> Result<AddedLayer, DirectError> {
     let task = progress.task(&format!("layer of {name}"), None);
     let mut blob = SpooledBlob::new(IN_MEMORY, std::env::temp_dir());
     let written = layer.write(
@@ -179,7 +179,7 @@ fn write(
         },
     )?;
     task.done("written");
-    Ok(Addition {
+    Ok(AddedLayer {
         written,
         blob: blob.finish(),
     })
@@ -211,33 +211,33 @@ mod tests {
         recipe.plan(base, host.parse().unwrap(), &settings).unwrap()
     }
 
-    fn of(additions: &Additions, plan: &Plan, timestamp: u64) -> Option<Arc<Addition>> {
+    fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Option<Arc<AddedLayer>> {
         let options = AssembleOptions::default();
         let base = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
-        let added = additions.of(plan, &base, timestamp, &options, &Silent);
+        let added = layers.of(plan, &base, timestamp, &options, &Silent);
         added.unwrap()
     }
 
-    fn added(additions: &Additions, plan: &Plan, timestamp: u64) -> Arc<Addition> {
-        of(additions, plan, timestamp).unwrap()
+    fn added(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Arc<AddedLayer> {
+        of(layers, plan, timestamp).unwrap()
     }
 
     #[test]
     fn images_for_several_hosts_share_a_layer_of_the_same_time() {
-        let additions = Additions::default();
-        let first = added(&additions, &pause_for("17763.973"), 1);
-        let other = added(&additions, &pause_for("20348.2402"), 1);
+        let layers = AddedLayers::default();
+        let first = added(&layers, &pause_for("17763.973"), 1);
+        let other = added(&layers, &pause_for("20348.2402"), 1);
         assert!(Arc::ptr_eq(&first, &other));
-        let later = added(&additions, &pause_for("20348.2402"), 2);
+        let later = added(&layers, &pause_for("20348.2402"), 2);
         assert_ne!(first.diff_id(), later.diff_id());
     }
 
     #[test]
     fn a_layer_that_several_ask_for_at_once_is_written_once() {
-        let additions = Additions::default();
+        let known = AddedLayers::default();
         let plan = pause_for("17763.973");
         let layers: Vec<_> = std::thread::scope(|scope| {
-            let workers = [(); 4].map(|()| scope.spawn(|| added(&additions, &plan, 1)));
+            let workers = [(); 4].map(|()| scope.spawn(|| added(&known, &plan, 1)));
             workers.map(|worker| worker.join().unwrap()).into()
         });
         assert!(layers.iter().all(|layer| Arc::ptr_eq(layer, &layers[0])));
@@ -251,6 +251,6 @@ mod tests {
             shutdown_timeout: None,
             ..pause_for("17763.973")
         };
-        assert!(of(&Additions::default(), &plan, 1).is_none());
+        assert!(of(&AddedLayers::default(), &plan, 1).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! What is to be built: one recipe for several hosts, each on the base image that fits it.
+//! The plans of a build: one recipe for several hosts, each on the base image that fits it.
 
 use futures_util::future::try_join_all;
 
@@ -11,7 +11,7 @@ use crate::recipe::{Plan, PlanBase, Recipe, RecipeError, Settings};
 use crate::windows::compat::HostBuild;
 
 /// A recipe and the hosts that its images are for.
-pub struct Order<'a> {
+pub struct BuildRequest<'a> {
     /// The recipe.
     pub recipe: &'a Recipe,
     /// What it is filled in with.
@@ -35,13 +35,13 @@ pub struct PlannedImage {
     pub set_aside: Vec<SetAside>,
 }
 
-/// Why an order could not be planned.
+/// Why a build could not be planned.
 #[derive(Debug, thiserror::Error)]
-pub enum OrderError {
+pub enum PlanError {
     /// The recipe does not fit what was asked.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
-    /// The recipe's base is no name of one.
+    /// The recipe's base is not the name of one.
     #[error(transparent)]
     Name(#[from] NameError),
     /// No base fits, or none could be looked for.
@@ -49,7 +49,7 @@ pub enum OrderError {
     Resolve(#[from] ResolveError),
 }
 
-impl Diagnose for OrderError {
+impl Diagnose for PlanError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Recipe(error) => error.hint(),
@@ -67,9 +67,9 @@ impl Diagnose for OrderError {
     }
 }
 
-impl Order<'_> {
+impl BuildRequest<'_> {
     /// Finds all bases at once and fills the recipe in for each.
-    pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, OrderError> {
+    pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, PlanError> {
         let base = self.recipe.base(&self.settings)?;
         let repository = self.base_registry.repository(&base)?;
         let bases = BaseRepository::open(registry, &repository)

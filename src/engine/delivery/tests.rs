@@ -2,30 +2,39 @@
 //! `support::windows_daemon`), the plan, the registry and what is checked in it are real.
 #![allow(clippy::unwrap_used)]
 
-use crate::support;
-
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::demo::{DemoRegistry, add_base_images};
-use crate::support::chain;
-use crate::support::windows_builds::{as_shown, build, build_all, id, plan};
-use crate::support::windows_daemon::{WindowsDaemon, info, server_2019};
 use bytes::Bytes;
 use serde_json::{Value, json};
-use wincimg::dockerfile::Rendered;
-use wincimg::engine::delivered::Delivered;
-use wincimg::engine::delivery::{DeliveryError, Destination, Naming};
-use wincimg::engine::docker::{
-    BuildOptions, Daemon, DaemonDelivery, Endpoint, Environment, Prepared,
-};
-use wincimg::engine::order::PlannedImage;
-use wincimg::oci::document::{Image, sha256};
-use wincimg::oci::remote::Registry;
-use wincimg::progress::Silent;
-use wincimg::windows::compat::Isolation;
-use wincimg::windows::version::WindowsVersion;
+
+use super::{Delivered, Delivery, DeliveryError, Destination, Made};
+use crate::demo::{DemoRegistry, add_base_images};
+use crate::diagnose::Diagnose;
+use crate::dockerfile::Rendered;
+use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
+use crate::engine::plans::{BuildRequest, PlannedImage};
+use crate::engine::publication::{Naming, Publication};
+use crate::oci::base::{BaseImage, Match};
+use crate::oci::document::{Image, sha256};
+use crate::oci::remote::Registry;
+use crate::progress::Silent;
+use crate::recipe::{Recipe, Settings};
+use crate::support::windows_builds::{as_shown, build, build_all, id};
+use crate::support::windows_daemon::{WindowsDaemon, info, server_2019};
+use crate::support::{self, chain};
+use crate::windows::compat::{HostBuild, Isolation};
+use crate::windows::version::WindowsVersion;
+
+/// A recipe that only Windows can follow.
+const RECIPE: &str = r#"
+name = "app"
+base = "nanoserver"
+[[run]]
+command = ["hostname"]
+"#;
 
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const LATER: WindowsVersion = WindowsVersion::new(17763, 1158);
@@ -57,7 +66,8 @@ impl Site {
     }
 
     fn build_all(&self) {
-        build_all(&self.windows, &self.stored, &self.images);
+        let bases: Vec<BaseImage> = self.images.iter().map(|it| it.base.clone()).collect();
+        build_all(&self.windows, &self.stored, &bases);
     }
 
     async fn deliver(
@@ -68,35 +78,66 @@ impl Site {
         let endpoint = Endpoint::find(Some(&self.windows.host()), &Environment::default()).unwrap();
         let daemon = Daemon::connect(endpoint).await.unwrap();
         let info = daemon.info().await.unwrap();
-        let mut delivery = DaemonDelivery {
+        let registry = destinations.iter().find_map(|place| match place {
+            Destination::Registry(registry) => Some(registry.clone()),
+            _ => None,
+        });
+        let engine = DockerEngine {
             daemon: &daemon,
             info: &info,
             registry: &self.registry,
             options,
-            named_after: None,
-            progress: Arc::new(Silent),
+            pushes: registry.is_some(),
+            named_after: registry,
+            progress: &Silent,
         };
-        let prepared: Vec<Prepared<'_>> = self.images.iter().map(prepared).collect();
         let naming = Naming {
             name: "team/app".to_owned(),
             tag: Some("1.4".to_owned()),
         };
-        delivery.deliver(&prepared, destinations, &naming).await
+        let publication = Publication::new(&self.images, &naming).unwrap();
+        let dockerfiles: Vec<Rendered> = self.images.iter().map(dockerfile).collect();
+        let making = async {
+            let made = engine.make(&publication, &dockerfiles).await?;
+            Ok(made.into_iter().map(Box::new).map(Made::InDaemon).collect())
+        };
+        let delivery = Delivery {
+            registry: &self.registry,
+            progress: Arc::new(Silent),
+            destinations,
+        };
+        Box::pin(delivery.deliver(&publication, making)).await
     }
 
     fn to_registry(&self) -> [Destination; 1] {
-        [Destination::Registry(self.stored.host())]
+        [Destination::Registry(self.stored.host().parse().unwrap())]
     }
 }
 
-fn prepared(planned: &PlannedImage) -> Prepared<'_> {
-    let name = &planned.plan.base.name;
-    Prepared {
-        planned,
-        rendered: Rendered {
-            dockerfile: format!("FROM {name}\nRUN [\"hostname\"]\n"),
-            context: Vec::new(),
+/// Plans of the recipe.
+async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec<PlannedImage> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("recipe.toml");
+    fs::write(&path, RECIPE).unwrap();
+    let hosts: Vec<HostBuild> = hosts.iter().copied().map(HostBuild::new).collect();
+    let request = BuildRequest {
+        recipe: &Recipe::load(&path).unwrap(),
+        settings: Settings {
+            values: &BTreeMap::new(),
+            context: folder.path(),
         },
+        hosts: &hosts,
+        base_registry: &bases.parse().unwrap(),
+        wanted: Match::Exact,
+    };
+    request.plan(registry).await.unwrap()
+}
+
+fn dockerfile(planned: &PlannedImage) -> Rendered {
+    let name = &planned.plan.base.name;
+    Rendered {
+        dockerfile: format!("FROM {name}\nRUN [\"hostname\"]\n"),
+        context: Vec::new(),
     }
 }
 
@@ -112,7 +153,10 @@ async fn a_pushed_image_is_reported_as_the_registry_has_it() {
         image.reference,
         format!("{}/team/app:1.4", site.stored.host())
     );
-    assert_eq!(image.digest, build(&site.images[0]).digest().to_string());
+    assert_eq!(
+        image.digest,
+        build(&site.images[0].base).digest().to_string()
+    );
     assert_eq!(image.engine, "docker");
     assert_eq!(image.os_version, "10.0.17763.973");
     assert!(image.pushed && !image.up_to_date);
@@ -173,7 +217,7 @@ async fn without_a_destination_the_image_stays_in_the_daemon_under_its_name() {
     let delivered = site.deliver(BuildOptions::default(), &[]).await.unwrap();
     let image = &delivered.images[0];
     assert_eq!(image.reference, "team/app:1.4");
-    assert_eq!(image.digest, id(&build(&site.images[0])));
+    assert_eq!(image.digest, id(&build(&site.images[0].base)));
     assert!(!image.pushed);
     assert_eq!(image.layers[1].digest, None);
     assert_eq!(site.windows.asked("/tag")[0].query["repo"], "team/app");
@@ -206,7 +250,7 @@ async fn an_image_can_be_taken_out_of_the_daemon_into_a_layout() {
     let site = Site::new(&[OLD]).await;
     let (lower, upper) = (Bytes::from("a tar below"), Bytes::from("a tar above"));
     // The daemon saves layers uncompressed; this base's blob is as good as any other here.
-    let mut image = build(&site.images[0]);
+    let mut image = build(&site.images[0].base);
     image = image
         .edit_config(|config| config.rootfs.diff_ids = vec![sha256(&lower), sha256(&upper)])
         .unwrap();
@@ -245,7 +289,7 @@ fn blob(layout: &Path, digest: &str) -> Value {
 #[tokio::test]
 async fn what_the_daemon_built_is_held_against_the_plan() {
     let site = Site::new(&[OLD]).await;
-    let image = build(&site.images[0]);
+    let image = build(&site.images[0].base);
     let right = as_shown(&image);
     for (change, expected) in [
         (

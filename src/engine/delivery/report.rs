@@ -2,8 +2,15 @@
 
 use serde::Serialize;
 
-use super::order::PlannedImage;
-use crate::oci::document::Image;
+use super::Made;
+use super::route::Arrived;
+use crate::engine::docker::DaemonImage;
+use crate::engine::publication::{Publication, TaggedImage};
+use crate::oci::document::{Digest, Image};
+use crate::oci::store::Location;
+
+/// How a layer looks that has not left the daemon.
+const IN_DAEMON: &str = "application/vnd.docker.image.rootfs.diff.tar";
 
 /// Everything that was asked for.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -111,33 +118,110 @@ impl Delivered {
     }
 }
 
-pub(super) fn base_of(image: &PlannedImage) -> DeliveredBase {
-    let base = &image.base;
-    DeliveredBase {
-        reference: base.reference.to_string(),
-        digest: base.digest().to_string(),
+impl DeliveredIndex {
+    pub(super) fn new(location: &Location, digest: &Digest) -> Self {
+        Self {
+            reference: location.to_string(),
+            digest: digest.to_string(),
+            copies: Vec::new(),
+        }
+    }
+}
+
+/// An image that is at its destination.
+pub(super) fn arrived(
+    image: &TaggedImage<'_>,
+    made: &Made<'_>,
+    arrived: &Arrived,
+    location: &Location,
+) -> DeliveredImage {
+    let base_layers = image.planned.base.image.manifest().layers.len();
+    DeliveredImage {
+        reference: location.to_string(),
+        digest: arrived.image.digest().to_string(),
+        layers: layers_of(&arrived.image, base_layers),
+        pushed: matches!(location, Location::Registry(_)),
+        up_to_date: arrived.up_to_date,
+        ..unplaced(image, made)
+    }
+}
+
+/// The images that stay in the daemon that made them.
+pub(super) fn left_behind(publication: &Publication<'_>, made: &[Made<'_>]) -> Delivered {
+    let images = publication.images.iter().zip(made);
+    Delivered {
+        images: images
+            .filter_map(|(image, made)| match made {
+                Made::InDaemon(in_daemon) => Some(DeliveredImage {
+                    reference: in_daemon.to_string(),
+                    digest: in_daemon.info.id.clone(),
+                    layers: layers_in_daemon(&image.planned.base.image, in_daemon),
+                    ..unplaced(image, made)
+                }),
+                Made::Assembled(_) => None,
+            })
+            .collect(),
+        index: None,
+    }
+}
+
+/// What is the same of an image wherever it is.
+fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
+    let TaggedImage { planned, .. } = image;
+    let base = &planned.base;
+    DeliveredImage {
+        reference: String::new(),
+        digest: String::new(),
+        engine: match made {
+            Made::Assembled(_) => "direct",
+            Made::InDaemon(_) => "docker",
+        },
+        host_build: planned.plan.host_build.to_string(),
         os_version: base.os_version.os_version(),
-        matched: base.matched.name(),
+        base: DeliveredBase {
+            reference: base.reference.to_string(),
+            digest: base.digest().to_string(),
+            os_version: base.os_version.os_version(),
+            matched: base.matched.name(),
+        },
+        layers: Vec::new(),
+        pushed: false,
+        up_to_date: false,
+        copies: Vec::new(),
     }
 }
 
 /// The layers of an image that has blobs.
-pub(super) fn layers_of(image: &Image, base_layers: usize) -> Vec<DeliveredLayer> {
+fn layers_of(image: &Image, base_layers: usize) -> Vec<DeliveredLayer> {
     let blobs = image.manifest().layers.iter();
     let diff_ids = &image.config().rootfs.diff_ids;
     blobs
         .zip(diff_ids)
         .enumerate()
-        .map(|(index, (blob, diff_id))| DeliveredLayer {
+        .map(|(place, (blob, diff_id))| DeliveredLayer {
             digest: Some(blob.digest.to_string()),
             diff_id: diff_id.to_string(),
             size: Some(blob.size),
             media_type: blob.media_type.clone(),
-            from: if index < base_layers {
+            from: if place < base_layers {
                 "base"
             } else {
                 "recipe"
             },
         })
         .collect()
+}
+
+/// The layers of an image in a daemon: no blobs yet, unless the base brought them along.
+fn layers_in_daemon(base: &Image, image: &DaemonImage<'_>) -> Vec<DeliveredLayer> {
+    let mut layers = layers_of(base, base.manifest().layers.len());
+    let own = image.info.layers.iter().skip(layers.len());
+    layers.extend(own.map(|diff_id| DeliveredLayer {
+        digest: None,
+        diff_id: diff_id.clone(),
+        size: None,
+        media_type: IN_DAEMON.to_owned(),
+        from: "recipe",
+    }));
+    layers
 }

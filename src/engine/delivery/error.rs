@@ -1,0 +1,115 @@
+//! Why images did not arrive.
+
+use std::path::PathBuf;
+
+use crate::diagnose::{Blame, Diagnose};
+use crate::engine::docker::{DockerError, SaveError};
+use crate::engine::error::EngineError;
+use crate::oci::copy::CopyError;
+use crate::oci::document::DocumentError;
+use crate::oci::reference::ReferenceError;
+use crate::oci::store::{Location, StoreError};
+
+/// Why images did not arrive.
+#[derive(Debug, thiserror::Error)]
+pub enum DeliveryError {
+    /// Registry, name and tag do not make a reference.
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    /// An image could not be made.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// An image could not be brought to its place.
+    #[error("could not deliver {image}")]
+    Image {
+        /// Where it should be.
+        image: String,
+        /// Why.
+        source: Box<RouteError>,
+    },
+    /// The images would go into a folder that goes into the images.
+    #[error("the output {} is inside {}, which goes into the image", output.display(), folder.display())]
+    OutputInside {
+        /// Where images go.
+        output: PathBuf,
+        /// The folder of the recipe or the context.
+        folder: PathBuf,
+    },
+    /// The index could not be written.
+    #[error("could not write the index")]
+    Index(#[from] DocumentError),
+    /// A place failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Why one image did not arrive at its place.
+#[derive(Debug, thiserror::Error)]
+pub enum RouteError {
+    /// The daemon did not push it.
+    #[error(transparent)]
+    Docker(#[from] DockerError),
+    /// What the daemon pushed or saved is not an image.
+    #[error("{reference} is an index: expected the image that Docker sent")]
+    NotAnImage {
+        /// Where it is.
+        reference: String,
+    },
+    /// The daemon did not save it.
+    #[error(transparent)]
+    Save(#[from] SaveError),
+    /// A part could not be copied.
+    #[error(transparent)]
+    Copy(#[from] CopyError),
+    /// The image's documents do not fit together.
+    #[error(transparent)]
+    Document(#[from] DocumentError),
+    /// A place failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl DeliveryError {
+    pub(super) fn image(location: &Location, source: impl Into<RouteError>) -> Self {
+        Self::Image {
+            image: location.to_string(),
+            source: Box::new(source.into()),
+        }
+    }
+}
+
+impl Diagnose for DeliveryError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Engine(error) => error.hint(),
+            Self::Image { source, .. } => source.hint(),
+            Self::Store(error) => error.hint(),
+            Self::OutputInside { .. } => Some(
+                "write it elsewhere, as with --output oci:../image, or name it in .dockerignore"
+                    .to_owned(),
+            ),
+            Self::Reference(_) | Self::Index(_) => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Reference(_) | Self::OutputInside { .. } => Blame::Request,
+            Self::Engine(error) => error.blame(),
+            Self::Image { source, .. } => source.blame(),
+            Self::Store(_) | Self::Index(_) => Blame::Circumstances,
+        }
+    }
+}
+
+impl Diagnose for RouteError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Docker(error) => error.hint(),
+            Self::Copy(error) => error.hint(),
+            Self::Store(error) => error.hint(),
+            Self::Save(error) => error.hint(),
+            Self::NotAnImage { .. } | Self::Document(_) => None,
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The way of images to one destination: sent from here in parts, pushed by the daemon that made
+//! them, or saved by it and sent from here.
+
+use std::sync::Arc;
+
+use futures_util::future::try_join_all;
+
+use super::error::RouteError;
+use super::{Destination, Made};
+use crate::engine::direct::Assembled;
+use crate::engine::docker::{DaemonImage, SaveError};
+use crate::engine::plans::PlannedImage;
+use crate::engine::publication::TaggedImage;
+use crate::oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
+use crate::oci::document::{Digest, Document, Flavour, Image, media_type::is_foreign};
+use crate::oci::remote::{Registry, Repository};
+use crate::oci::store::{Location, Sink, Source};
+use crate::progress::Progress;
+
+/// How many layers are on their way at once, over all images.
+const TRANSFERS: usize = 6;
+
+pub(super) struct Route<'a> {
+    registry: &'a Registry,
+    progress: Arc<dyn Progress>,
+    flavour: Option<Flavour>,
+    sink: &'a Sink,
+    copier: Copier,
+}
+
+/// An image as its destination has it, where other words may give it another digest than elsewhere.
+pub(super) struct Arrived {
+    pub(super) image: Image,
+    /// Whether the destination had all of it before.
+    pub(super) up_to_date: bool,
+}
+
+impl<'a> Route<'a> {
+    pub(super) fn new(
+        registry: &'a Registry,
+        progress: Arc<dyn Progress>,
+        destination: &Destination,
+        sink: &'a Sink,
+    ) -> Self {
+        Self {
+            registry,
+            flavour: destination.flavour(),
+            sink,
+            copier: Copier::new(registry.clone(), Arc::clone(&progress), TRANSFERS),
+            progress,
+        }
+    }
+
+    /// Brings one image; `before` is what its tag meant so far.
+    pub(super) async fn bring(
+        &self,
+        image: &TaggedImage<'_>,
+        made: &Made<'_>,
+        before: Option<&Digest>,
+        location: &Location,
+    ) -> Result<Arrived, RouteError> {
+        let tag = location.tag();
+        let image = match (made, self.sink) {
+            (Made::Assembled(assembled), _) => {
+                Box::pin(self.send(image.planned, assembled, before, tag)).await?
+            }
+            (Made::InDaemon(made), Sink::Registry(repository)) => {
+                Box::pin(self.push(made, repository)).await?
+            }
+            (Made::InDaemon(made), Sink::Layout(_) | Sink::Archive(_)) => {
+                Box::pin(self.save(made, tag)).await?
+            }
+        };
+        Ok(Arrived {
+            up_to_date: before == Some(image.digest()),
+            image,
+        })
+    }
+
+    /// Sends what an image consists of, as far as that is not there, all at once, then its manifest.
+    async fn send(
+        &self,
+        planned: &PlannedImage,
+        assembled: &Assembled,
+        before: Option<&Digest>,
+        tag: Option<&str>,
+    ) -> Result<Image, RouteError> {
+        let image = match self.flavour {
+            Some(flavour) => assembled.image.in_flavour(flavour)?,
+            None => assembled.image.clone(),
+        };
+        if before == Some(image.digest()) {
+            return Ok(image);
+        }
+        let source = Source::Registry(self.registry.repository(&planned.base.reference));
+        let (copier, sink) = (&self.copier, self.sink);
+        let added = async {
+            match &assembled.added {
+                Some(layer) => {
+                    let descriptor = layer.descriptor(image.manifest().flavour());
+                    copier.put(&descriptor, layer.bytes(), sink).await.map(drop)
+                }
+                None => Ok(()),
+            }
+        };
+        let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
+        let base_layers = &planned.base.image.manifest().layers;
+        let base = try_join_all(base_layers.iter().map(|blob| async {
+            let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
+            copier.bring(&blob, &source, sink).await
+        }));
+        tokio::try_join!(added, config, base)?;
+        let root = Document::Manifest(Box::new(image.manifest().clone()));
+        sink.publish(&root, tag).await?;
+        Ok(image)
+    }
+
+    /// Lets the daemon push, and looks in the registry at what arrived.
+    async fn push(
+        &self,
+        made: &DaemonImage<'_>,
+        repository: &Repository,
+    ) -> Result<Image, RouteError> {
+        let digest = made.push(self.progress.as_ref()).await?;
+        let source = Source::Registry(repository.clone());
+        let Document::Manifest(manifest) = source.resolve(Some(&digest)).await? else {
+            return Err(RouteError::NotAnImage {
+                reference: format!("{repository}@{digest}"),
+            });
+        };
+        let image = source.image(*manifest).await?;
+        let mut layers = image.manifest().layers.iter();
+        if layers.any(|layer| is_foreign(&layer.media_type)) {
+            self.progress.note(&format!(
+                "Docker did not push the base's layers, so nodes will fetch them from Microsoft; \
+                 to bring them along: `wincimg mirror {made} --to …`"
+            ));
+        }
+        Ok(image)
+    }
+
+    /// Takes an image out of the daemon, by way of a file, and copies it from there.
+    async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, RouteError> {
+        let file = tempfile::Builder::new()
+            .suffix(".tar")
+            .tempfile()
+            .map_err(SaveError::Disk)?;
+        made.save(file.path(), self.progress.as_ref()).await?;
+        let saved = Location::Archive {
+            file: file.path().to_owned(),
+            name: None,
+        };
+        let source = Source::open(&saved, self.registry).await?;
+        let options = CopyOptions {
+            flavour: self.flavour,
+            ..CopyOptions::default()
+        };
+        let plan = CopyPlan::new(&source, None, &options).await?;
+        self.copier.copy(&plan, &source, self.sink, tag).await?;
+        match plan.root {
+            Document::Manifest(manifest) => Ok(source.image(*manifest).await?),
+            Document::Index(_) => Err(RouteError::NotAnImage {
+                reference: made.to_string(),
+            }),
+        }
+    }
+}
