@@ -61,6 +61,11 @@ impl Failure {
         self
     }
 
+    /// The error and its causes in one line, where the work goes on without it.
+    pub(super) fn in_one_line(&self) -> String {
+        format!("{:#}", self.error)
+    }
+
     /// Prints the failure on stderr.
     pub(super) fn report(self, colour: bool) -> ExitCode {
         let mut text = format!("{} {}", label("error:", "31", colour), self.error);

@@ -2,6 +2,7 @@
 
 mod base;
 
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -13,10 +14,9 @@ use super::failure::Failure;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
-use crate::lint::{
-    BaseShell, Linted, Options, Severity, has_from, lint, write_json, write_sarif, write_text,
-};
+use crate::lint::{BaseShell, Options, Severity, base_images, has_from, lint};
 use crate::oci::store::Location;
+use crate::report::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
@@ -25,7 +25,8 @@ use crate::windows::version::WindowsVersion;
 #[command(after_help = "Examples:\n  \
     wincimg lint Dockerfile\n  \
     wincimg lint Dockerfile --shell powershell --host-build 17763.973 --format sarif\n  \
-    wincimg lint Dockerfile --base repo.mylan.k8s:8888/team/base:1.4\n\n\
+    wincimg lint Dockerfile --base repo.mylan.k8s:8888/team/base:1.4\n  \
+    wincimg lint Dockerfile --resolve\n\n\
     Exit code 0: no errors. 1: at least one; warnings alone do not count.")]
 pub(super) struct Lint {
     /// The Dockerfiles; - reads stdin
@@ -34,9 +35,12 @@ pub(super) struct Lint {
     /// The base image, for its shell and version: a reference, oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "IMAGE", conflicts_with = "shell")]
     base: Option<Location>,
-    /// The shell that the base images set [default: known for aspnet and iis, otherwise cmd]
+    /// The shell that the base images set [default: known for Microsoft's and Docker's own images]
     #[arg(long, value_enum)]
     shell: Option<ShellArg>,
+    /// Ask the registries of the base images for their shells and versions
+    #[arg(long, conflicts_with_all = ["shell", "base"])]
+    resolve: bool,
     /// The host that the image is for, with its revision
     #[arg(long, value_name = "B.R")]
     host_build: Option<WindowsVersion>,
@@ -71,16 +75,20 @@ impl From<ShellArg> for BaseShell {
 
 impl Lint {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let options = self.options(session)?;
-        let files = self
+        let texts = self
             .dockerfiles
             .iter()
-            .map(|path| Ok((path.display().to_string(), lint(&read(path)?, &options))))
-            .collect::<Result<Vec<Linted>, Failure>>()?;
+            .map(|path| Ok((path.display().to_string(), read(path)?)))
+            .collect::<Result<Vec<(String, String)>, Failure>>()?;
+        let options = self.options(session, &texts)?;
+        let files: Vec<Linted> = texts
+            .into_iter()
+            .map(|(name, text)| (name, lint(&text, &options)))
+            .collect();
         write_result(None, |out| match self.format {
-            Format::Text => write_text(&files, out),
-            Format::Json => write_json(&files, out),
-            Format::Sarif => write_sarif(&files, out),
+            Format::Text => write_lint_text(&files, out),
+            Format::Json => write_lint_json(&files, out),
+            Format::Sarif => write_lint_sarif(&files, out),
         })?;
         let count = |severity: Severity| {
             let findings = files.iter().flat_map(|(_, findings)| findings);
@@ -98,24 +106,52 @@ impl Lint {
         Ok(if errors == 0 { Answer::Yes } else { Answer::No })
     }
 
-    /// What is known besides the text; the registry is asked only for a base image that is named.
-    fn options(&self, session: &Session) -> Result<Options, Failure> {
+    /// What is known besides the texts; a registry is asked only where that was asked for.
+    fn options(&self, session: &Session, texts: &[(String, String)]) -> Result<Options, Failure> {
         let host = self.host_build.map(HostBuild::new);
-        let Some(location) = &self.base else {
-            return Ok(Options {
-                shell: self.shell.map(BaseShell::from),
-                base_version: None,
-                host,
-            });
-        };
-        let registry = self.registry.connect(super::progress::display(session))?;
-        let config = registry_args::run(base::config_of(location, &registry, host))?;
-        let shell = config.config.shell.as_deref().unwrap_or_default();
-        Ok(Options {
-            shell: Some(BaseShell::of_config(shell)),
-            base_version: base::version(config.os_version.as_deref()),
+        let mut options = Options {
+            shell: self.shell.map(BaseShell::from),
             host,
-        })
+            ..Options::default()
+        };
+        if self.base.is_none() && !self.resolve {
+            return Ok(options);
+        }
+        let registry = self.registry.connect(super::progress::display(session))?;
+        if let Some(location) = &self.base {
+            let facts = registry_args::run(base::facts(location, &registry, host))?;
+            if !facts.is_windows {
+                let problem = anyhow!("{location} is not a Windows image");
+                return Err(Failure::usage(problem)
+                    .hint("give --base the image that the Dockerfile's FROM names"));
+            }
+            options.base = Some(facts);
+            return Ok(options);
+        }
+        let images: BTreeSet<String> = texts
+            .iter()
+            .flat_map(|(_, text)| base_images(text))
+            .collect();
+        options.bases = registry_args::run(async {
+            let mut bases = HashMap::new();
+            for image in images {
+                let facts = match image.parse() {
+                    Ok(location) => base::facts(&location, &registry, host).await,
+                    Err(error) => Err(Failure::from(error)),
+                };
+                match facts {
+                    Ok(facts) => {
+                        bases.insert(image, facts);
+                    }
+                    Err(failure) => session.warn(format_args!(
+                        "cannot read {image}, so only what its name tells is known: {}",
+                        failure.in_one_line()
+                    )),
+                }
+            }
+            Ok(bases)
+        })?;
+        Ok(options)
     }
 }
 
@@ -138,6 +174,17 @@ fn read(path: &Path) -> Result<String, Failure> {
         ))
         .hint("save it as UTF-8; some Windows editors and PowerShell's > write UTF-16")
     })?;
+    let is_toml = path
+        .extension()
+        .is_some_and(|extension| extension == "toml")
+        || toml::from_str::<toml::Table>(&text).is_ok_and(|table| !table.is_empty());
+    if is_toml {
+        let problem = anyhow!("{} is not a Dockerfile: it is TOML", path.display());
+        return Err(Failure::from(problem).hint(format!(
+            "check a recipe with: wincimg build {} --dry-run",
+            path.display()
+        )));
+    }
     if !has_from(&text) {
         // No findings would read as if all were well.
         let problem = anyhow!("{} is not a Dockerfile: it has no FROM", path.display());

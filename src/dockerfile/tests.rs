@@ -203,7 +203,11 @@ fn every_dockerfile_lints_clean() {
     ];
     for plan in plans {
         let options = crate::lint::Options {
-            base_version: Some(VERSION),
+            base: Some(crate::lint::BaseFacts {
+                shell: crate::lint::BaseShell::Cmd,
+                version: Some(VERSION),
+                is_windows: true,
+            }),
             ..crate::lint::Options::default()
         };
         let text = dockerfile(&plan);

@@ -2,80 +2,39 @@
 //! on the host.
 
 use super::reader::{Edit, Instruction};
+use super::reference::{Platform, Reference, TagVersion};
 use super::stage::{Base, Stage};
 use super::{Findings, Options, Rule, Severity};
 use crate::windows::compat::{self, HostBuild, Isolation, Outcome, base_release_for};
-use crate::windows::release;
+use crate::windows::release::{self, ReleaseKind};
 use crate::windows::update::{Update, UpdateKind, Updates};
 use crate::windows::version::WindowsVersion;
-
-/// The parts of an image's name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Reference {
-    /// Registry and path, in small letters.
-    pub(super) repository: String,
-    tag: Option<String>,
-    digest: Option<String>,
-}
-
-impl Reference {
-    pub(super) fn parse(text: &str) -> Self {
-        let (name, digest) = match text.split_once('@') {
-            Some((name, digest)) => (name, Some(digest.to_owned())),
-            None => (text, None),
-        };
-        // A colon before the last slash is a port.
-        let path = name.rfind('/').map_or(0, |slash| slash + 1);
-        let (repository, tag) = match name[path..].split_once(':') {
-            Some((_, tag)) => (&name[..name.len() - tag.len() - 1], Some(tag.to_owned())),
-            None => (name, None),
-        };
-        Self {
-            repository: repository.to_ascii_lowercase(),
-            tag,
-            digest,
-        }
-    }
-
-    /// The build of Windows inside, as far as the tag tells.
-    pub(super) fn build(&self) -> Option<u32> {
-        Some(version_of(self.tag.as_deref()).version?.build)
-    }
-
-    /// Whether this is one of Windows' own base images, whose tags are plain versions. A mirror
-    /// keeps the end of the name.
-    fn is_windows_base(&self) -> bool {
-        ["nanoserver", "servercore", "server"]
-            .iter()
-            .any(|name| self.repository.ends_with(&format!("windows/{name}")))
-            || self.repository == "mcr.microsoft.com/windows"
-    }
-
-    /// Whether this is one of Microsoft's images on top of those, whose tags are given to another
-    /// image every month unless they have a version or a date in them.
-    fn is_monthly(&self) -> bool {
-        self.repository.contains("dotnet/framework/")
-            || self.repository.ends_with("windows/servercore/iis")
-    }
-}
-
-/// What a tag says about the Windows inside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct TagVersion {
-    version: Option<WindowsVersion>,
-    /// Whether the tag names one image for good.
-    fixed: bool,
-}
 
 pub(super) fn check(stages: &[Stage<'_>], options: &Options, findings: &mut Findings<'_>) {
     for stage in stages {
         let Base::Image(reference) = &stage.base else {
             continue;
         };
-        let tag = version_of(reference.tag.as_deref());
-        let version = options.base_version.or(tag.version);
+        if stage.platform == Platform::Linux {
+            continue;
+        }
+        let tag = reference.version();
+        let known = options.facts(&stage.image);
+        let version = known.and_then(|facts| facts.version).or(tag.version);
         let pinned = pinned(reference, version, options.host);
-        check_floating(stage.from, reference, tag, pinned.as_deref(), findings);
+        if let Some((severity, message)) = dead(reference, tag) {
+            let rule = Rule::DeadBase;
+            // Whoever builds it may give the argument another value.
+            let is_default = stage.from.text().starts_with('$');
+            let severity = if is_default {
+                Severity::Warning
+            } else {
+                severity
+            };
+            report(rule, severity, stage.from, message, None, findings);
+        } else {
+            check_floating(stage.from, reference, tag, pinned.as_deref(), findings);
+        }
         if let (Some(host), Some(_)) = (options.host, version) {
             check_host(
                 stage.from,
@@ -87,6 +46,50 @@ pub(super) fn check(stages: &[Stage<'_>], options: &Options, findings: &mut Find
             );
         }
     }
+}
+
+/// Why a base image cannot be pulled any more or gets no updates.
+fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
+    let repository = &reference.repository;
+    let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
+    if let Some(name) = docker_hub.strip_prefix("microsoft/") {
+        return Some((
+            Severity::Warning,
+            format!(
+                "microsoft/{name} on Docker Hub has ended; its successor is on mcr.microsoft.com"
+            ),
+        ));
+    }
+    let name = reference.tag.as_deref();
+    let is_own = repository.starts_with("mcr.microsoft.com/") && reference.is_windows_base();
+    if is_own && reference.digest.is_none() && matches!(name, None | Some("latest")) {
+        return Some((
+            Severity::Error,
+            format!(
+                "{repository} has no tag latest, so the pull fails; name a version, such as \
+                 {repository}:ltsc2022"
+            ),
+        ));
+    }
+    let version = tag.version?;
+    let release = release::of_build(version.build)?;
+    let is_old_nano = version.build == 14393 && repository.ends_with("windows/nanoserver");
+    let is_published =
+        is_own || reference.is_monthly() || repository.contains("mcr.microsoft.com/");
+    (is_published && (release.kind == ReleaseKind::Sac || is_old_nano)).then(|| {
+        let what = if is_old_nano {
+            "Nano Server 2016"
+        } else {
+            release.name
+        };
+        (
+            Severity::Warning,
+            format!(
+                "support for {what} has ended, and this image gets no updates; take a release of \
+                 the long-term channel, such as ltsc2022"
+            ),
+        )
+    })
 }
 
 fn check_floating(
@@ -209,35 +212,4 @@ fn monthly(build: u32, limit: Option<u32>) -> Option<&'static Update> {
         .rev()
         .filter(|update| limit.is_none_or(|limit| update.revision <= limit))
         .find(|update| update.kind == UpdateKind::Week('B'))
-}
-
-fn version_of(tag: Option<&str>) -> TagVersion {
-    let parts = || tag.unwrap_or_default().split(['-', '_']);
-    let full = parts()
-        .filter(|part| part.starts_with("10.0."))
-        .find_map(|part| part.parse::<WindowsVersion>().ok());
-    if let Some(version) = full {
-        return TagVersion {
-            version: Some(version),
-            fixed: version.revision.is_some(),
-        };
-    }
-    let build = parts()
-        .find_map(release::named_in_tag)
-        .map(|release| release.build);
-    let kb = parts()
-        .filter(|part| part.to_ascii_uppercase().starts_with("KB"))
-        .find_map(|part| part.parse().ok());
-    let updated = kb.and_then(|kb| {
-        Updates::embedded()
-            .of_kb(kb)
-            .find(|update| build.is_none_or(|build| update.build == build))
-    });
-    let dated = parts().any(|part| part.len() == 8 && part.bytes().all(|b| b.is_ascii_digit()));
-    TagVersion {
-        version: updated
-            .map(Update::version)
-            .or(build.map(WindowsVersion::of_build)),
-        fixed: kb.is_some() || dated,
-    }
 }

@@ -1,12 +1,21 @@
 //! `CMD` and `ENTRYPOINT` in shell form: a shell starts first and the program is its child.
 
 use super::reader::Instruction;
-use super::stage::{BaseShell, Step};
+use super::stage::{BaseShell, Stage, Step};
 use super::{Findings, Rule, Severity};
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::quoting::{cmd, exec_form, powershell};
 
-pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
+pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+    let has_program = stage.steps.iter().any(|step| {
+        step.instruction.keyword == "ENTRYPOINT" && step.instruction.exec_form().is_some()
+    });
+    for step in &stage.steps {
+        check_step(step, has_program, findings);
+    }
+}
+
+fn check_step(step: &Step<'_>, has_program: bool, findings: &mut Findings<'_>) {
     let instruction = step.instruction;
     let text = instruction.text();
     let is_start = matches!(instruction.keyword.as_str(), "CMD" | "ENTRYPOINT");
@@ -15,6 +24,12 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
     }
     if instruction.is_meant_as_json() {
         check_broken_json(instruction, findings);
+        return;
+    }
+    if has_program && instruction.keyword == "CMD" {
+        let message = "in shell form the program of ENTRYPOINT gets the shell and its options as \
+            arguments before these; write them in exec form";
+        report(instruction, Severity::Warning, message, None, findings);
         return;
     }
     let message = "in shell form a shell starts first and stands between Windows and the program, \
@@ -32,10 +47,12 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
 fn check_broken_json(instruction: &Instruction, findings: &mut Findings<'_>) {
     let doubled = instruction.text().replace('\\', "\\\\");
     let argv = serde_json::from_str::<Vec<String>>(&doubled).ok();
+    // A program and its arguments in one word would be a file's name in exec form.
+    let argv = argv.filter(|argv| argv.first().is_some_and(|program| is_file_name(program)));
     let message = if argv.is_some() {
-        "this is no JSON, so the daemon takes it for shell form: double every backslash"
+        "invalid JSON, so the daemon runs this in shell form: double every backslash"
     } else {
-        "this is no JSON array of strings, so the daemon takes it for shell form"
+        "invalid JSON array of strings, so the daemon runs this in shell form"
     };
     report(instruction, Severity::Error, message, argv, findings);
 }
@@ -72,7 +89,7 @@ fn program(step: &Step<'_>) -> Option<Vec<String>> {
             let words = powershell::simple_command(&powershell::script(text))?;
             argv::split(&powershell::native_command_line(&words), Reader::CRuntime)
         }
-        BaseShell::Other => return None,
+        BaseShell::Other | BaseShell::Unknown => return None,
     };
     let name = argv.first()?;
     let file = name.rsplit(['\\', '/']).next().unwrap_or_default();
@@ -86,4 +103,10 @@ fn program(step: &Step<'_>) -> Option<Vec<String>> {
         _ => !file.is_empty() && !cmd::is_built_in(name),
     };
     is_program.then_some(argv)
+}
+
+/// Whether a word can be a program's name: one with a space ends in the file's.
+fn is_file_name(word: &str) -> bool {
+    let extension = word.rsplit_once('.').map(|(_, end)| end);
+    !word.contains(' ') || extension.is_some_and(|end| end.eq_ignore_ascii_case("exe"))
 }

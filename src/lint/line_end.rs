@@ -39,12 +39,15 @@ fn is_path_end(join: Join<'_>) -> bool {
         return false;
     }
     let word = last_word(join.text);
-    let path = word.contains(":\\") || word.ends_with(':') || word.contains('\\');
-    match join.next {
+    let drive = word.trim_start_matches(['"', '\'']);
+    let is_drive = drive.len() == 2 && drive.ends_with(':');
+    let is_path = is_drive || word.contains('\\');
+    let is_joined_by_mistake = match join.next {
         None => true,
         Some(next) if next.trim().is_empty() || begins_instruction(next) => true,
-        Some(next) => path && !next.starts_with([' ', '\t']),
-    }
+        Some(next) => !next.starts_with([' ', '\t']),
+    };
+    is_path && is_joined_by_mistake
 }
 
 fn last_word(text: &str) -> &str {
@@ -61,7 +64,7 @@ fn corrected(keyword: &str, shell: BaseShell, text: &str) -> Option<String> {
         "RUN" | "CMD" | "ENTRYPOINT" => match shell {
             BaseShell::Cmd => argv::quote_always(&path),
             BaseShell::PowerShell => powershell::literal(&path),
-            BaseShell::Other => return None,
+            BaseShell::Other | BaseShell::Unknown => return None,
         },
         // These read the escape character inside the line too.
         "ENV" | "ARG" | "LABEL" => path.replace('\\', "\\\\"),

@@ -7,11 +7,13 @@
 mod base;
 mod correction;
 mod entrypoint;
+mod environment;
 mod iis;
 mod line_end;
-mod output;
+mod nano;
 mod quotes;
 mod reader;
+mod reference;
 mod registry;
 mod stage;
 mod words;
@@ -19,24 +21,62 @@ mod words;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
-pub use output::{Linted, write_json, write_sarif, write_text};
 pub use stage::BaseShell;
 
 use correction::Correction;
 use reader::{Dockerfile, Edit, Instruction};
+use reference::Platform;
 
 /// What the text itself does not say.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// The base image's shell; without it, what is known of the image's name decides.
+    /// The shell of every base image; without it, what is known of the image decides.
     pub shell: Option<BaseShell>,
-    /// The base image's `os.version`, which counts for more than its tag.
-    pub base_version: Option<WindowsVersion>,
+    /// What every base image is, where one was named for all.
+    pub base: Option<BaseFacts>,
+    /// What the base images are, by their names as [`base_images`] gives them.
+    pub bases: HashMap<String, BaseFacts>,
     /// The host that the image is for.
     pub host: Option<HostBuild>,
+}
+
+/// What an image's configuration says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BaseFacts {
+    /// The shell of `RUN` in shell form.
+    pub shell: BaseShell,
+    /// The version of Windows inside.
+    pub version: Option<WindowsVersion>,
+    /// Whether it is for Windows.
+    pub is_windows: bool,
+}
+
+impl Options {
+    fn facts(&self, image: &str) -> Option<&BaseFacts> {
+        self.base.as_ref().or_else(|| self.bases.get(image))
+    }
+
+    fn shell_of(&self, image: &str) -> Option<BaseShell> {
+        self.shell.or_else(|| Some(self.facts(image)?.shell))
+    }
+}
+
+/// The images from elsewhere that a file's stages begin with, each once.
+pub fn base_images(source: &str) -> Vec<String> {
+    let file = Dockerfile::read(source);
+    let mut images: Vec<String> = stage::stages(&file, &Options::default())
+        .into_iter()
+        .filter(|stage| matches!(stage.base, stage::Base::Image(_)))
+        .map(|stage| stage.image)
+        .collect();
+    images.sort_unstable();
+    images.dedup();
+    images
 }
 
 /// What is looked for; the names are part of the command line's contract.
@@ -64,11 +104,19 @@ pub enum Rule {
     BaseHostMismatch,
     /// A shell stands between Windows and the program.
     ShellFormEntrypoint,
+    /// A second shell eats or gets quotes that were meant otherwise.
+    QuotesInNestedShell,
+    /// `%PATH%` is not replaced outside cmd.
+    PathNotExpanded,
+    /// The base image has ended.
+    DeadBase,
+    /// Nano Server has no such program, or its user may not run it.
+    NanoServerLacks,
 }
 
 impl Rule {
     /// Every rule, in the order of the documentation.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::QuotesUnderPowershell,
         Self::BackslashQuotesUnderCmd,
         Self::TrailingBackslash,
@@ -80,6 +128,10 @@ impl Rule {
         Self::FloatingBase,
         Self::BaseHostMismatch,
         Self::ShellFormEntrypoint,
+        Self::QuotesInNestedShell,
+        Self::PathNotExpanded,
+        Self::DeadBase,
+        Self::NanoServerLacks,
     ];
 
     /// The name in reports.
@@ -96,6 +148,10 @@ impl Rule {
             Self::FloatingBase => "floating-base",
             Self::BaseHostMismatch => "base-host-mismatch",
             Self::ShellFormEntrypoint => "shell-form-entrypoint",
+            Self::QuotesInNestedShell => "quotes-in-nested-shell",
+            Self::PathNotExpanded => "path-not-expanded",
+            Self::DeadBase => "dead-base",
+            Self::NanoServerLacks => "nano-server-lacks",
         }
     }
 
@@ -103,7 +159,7 @@ impl Rule {
     pub fn summary(self) -> &'static str {
         match self {
             Self::QuotesUnderPowershell => {
-                "PowerShell's own command line eats plain double quotes before the script is read"
+                "PowerShell drops plain double quotes from its command line before it reads the script"
             }
             Self::BackslashQuotesUnderCmd => {
                 "To cmd a backslash does not escape a quote, and the program gets a quote it should not"
@@ -124,6 +180,16 @@ impl Rule {
             Self::BaseHostMismatch => "The base image does not run on the host",
             Self::ShellFormEntrypoint => {
                 "In shell form a shell stands between Windows and the program, which may miss its shutdown"
+            }
+            Self::QuotesInNestedShell => {
+                "powershell.exe drops plain double quotes from its command line, and HEALTHCHECK CMD escapes them"
+            }
+            Self::PathNotExpanded => {
+                "ENV does not replace %NAME%, and its PATH hides the registry's"
+            }
+            Self::DeadBase => "The base image cannot be pulled or gets no updates any more",
+            Self::NanoServerLacks => {
+                "Nano Server does not have this program, or its user may not run it"
             }
         }
     }
@@ -187,13 +253,21 @@ fn find(source: &str, options: &Options) -> Vec<Finding> {
     };
     base::check(&stages, options, &mut findings);
     for stage in &stages {
+        // What goes wrong on Linux is others' to find.
+        if stage.platform == Platform::Linux {
+            continue;
+        }
         for step in &stage.steps {
             line_end::check(step, &mut findings);
             quotes::check(step, &mut findings);
             iis::check(step, &mut findings);
-            entrypoint::check(step, &mut findings);
+            environment::check(stage, step, &mut findings);
+        }
+        if stage.platform == Platform::Windows {
+            entrypoint::check(stage, &mut findings);
         }
     }
+    nano::check(&stages, &mut findings);
     registry::check(&stages, &mut findings);
     findings.sorted()
 }

@@ -258,6 +258,21 @@ impl<'a> Dockerfile<'a> {
         }
     }
 
+    /// The instruction's lines with others before and after them.
+    pub(super) fn surrounded(
+        &self,
+        instruction: &Instruction,
+        before: &str,
+        after: &str,
+    ) -> Correction {
+        let (first, last) = instruction.lines();
+        Correction {
+            first_line: first + 1,
+            last_line: last + 1,
+            text: format!("{before}\n{}\n{after}", self.lines[first..=last].join("\n")),
+        }
+    }
+
     /// One line, with another text in place of it.
     pub(super) fn replaced(line: usize, text: String) -> Correction {
         Correction {
@@ -300,6 +315,24 @@ impl Instruction {
     /// What stands after the keyword and its flags.
     pub(super) fn text(&self) -> &str {
         self.joined[self.arguments..].trim_end()
+    }
+
+    /// The value of a flag that stands before the arguments.
+    pub(super) fn flag(&self, name: &str) -> Option<&str> {
+        self.joined[..self.arguments]
+            .split_whitespace()
+            .find_map(|word| {
+                word.strip_prefix("--")?
+                    .strip_prefix(name)?
+                    .strip_prefix('=')
+            })
+    }
+
+    /// The command of a `HEALTHCHECK`.
+    pub(super) fn health_command(&self) -> Option<&str> {
+        let (word, command) = self.text().split_once(is_space)?;
+        word.eq_ignore_ascii_case("CMD")
+            .then(|| command.trim_start())
     }
 
     /// Where [`Self::text`] begins, as edits count.

@@ -3,7 +3,10 @@
 
 mod change;
 
+use std::collections::HashSet;
+
 use super::reader::Edit;
+use super::reference::Platform;
 use super::stage::{Base, Stage, Step};
 use super::words::{Command, Word, commands};
 use super::{Findings, Rule, Severity};
@@ -76,40 +79,74 @@ struct Set<'a> {
     position: usize,
 }
 
+/// What a stage has set in the registry.
+#[derive(Debug, Clone, Default)]
+struct Registry<'a> {
+    times: Vec<Set<'a>>,
+    /// Keys and names of values, as they were written, in small letters.
+    values: HashSet<(String, String)>,
+}
+
 pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
-    let mut times: Vec<Vec<Set<'_>>> = Vec::new();
+    let mut after: Vec<Registry<'_>> = Vec::with_capacity(stages.len());
+    // A stage that others build on is not what ships.
+    let mut is_base = vec![false; stages.len()];
     for stage in stages {
-        let mut set = match stage.base {
-            Base::Stage(index) => times[index].clone(),
-            _ => Vec::new(),
+        let mut registry = match stage.base {
+            Base::Stage(index) => {
+                is_base[index] = true;
+                after[index].clone()
+            }
+            _ => Registry::default(),
         };
-        for step in &stage.steps {
-            for command in commands(step) {
-                check_force(step, &command, findings);
-                if let Some(new) = check_time(step, &command, findings) {
-                    set.retain(|earlier| earlier.time != new.time);
-                    set.push(new);
+        if stage.platform != Platform::Linux {
+            for step in &stage.steps {
+                for command in commands(step) {
+                    check_force(step, &command, &mut registry.values, findings);
+                    if let Some(new) = check_time(step, &command, findings) {
+                        registry.times.retain(|earlier| earlier.time != new.time);
+                        registry.times.push(new);
+                    }
                 }
             }
         }
-        times.push(set);
+        after.push(registry);
     }
-    for (index, set) in times.iter().enumerate() {
-        // A stage that others build on is not what ships.
-        let is_base = stages
-            .iter()
-            .any(|stage| matches!(stage.base, Base::Stage(i) if i == index));
+    for (registry, is_base) in after.iter().zip(is_base) {
         if !is_base {
-            check_pair(set, findings);
+            check_pair(&registry.times, findings);
         }
     }
 }
 
-fn check_force(step: &Step<'_>, command: &Command, findings: &mut Findings<'_>) {
+/// What `reg add` writes, and whether that is there already as far as can be known.
+fn overwrites(command: &Command, values: &mut HashSet<(String, String)>) -> bool {
+    let Some(key) = command.words.get(2) else {
+        return false;
+    };
+    let Some(change) = Change::of(command) else {
+        return false;
+    };
+    let key = key.value.to_ascii_lowercase();
+    let name = change.name.value.to_ascii_lowercase();
+    // This one every Windows has.
+    let is_windows = change.name.is(Setting::Service.name()) && key.ends_with(r"\control");
+    !values.insert((key, name)) || is_windows
+}
+
+fn check_force(
+    step: &Step<'_>,
+    command: &Command,
+    values: &mut HashSet<(String, String)>,
+    findings: &mut Findings<'_>,
+) {
     let [_, verb, ..] = command.words.as_slice() else {
         return;
     };
-    let asks = command.program() == "reg" && (verb.is("add") || verb.is("delete"));
+    if command.program() != "reg" {
+        return;
+    }
+    let asks = verb.is("delete") || (verb.is("add") && overwrites(command, values));
     let forced = command
         .words
         .iter()
@@ -118,7 +155,7 @@ fn check_force(step: &Step<'_>, command: &Command, findings: &mut Findings<'_>) 
     let Some(last) = command.words.last() else {
         return;
     };
-    if asks && !forced && !help {
+    if asks && !forced && !help && !command.has_input {
         findings.edit(
             Rule::RegAddForce,
             Severity::Error,

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use super::Options;
-use super::base::Reference;
 use super::reader::{Dockerfile, Instruction};
+use super::reference::{Platform, Reference};
+use crate::windows::quoting::Escape;
 
 /// The program that reads commands in shell form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,6 +16,8 @@ pub enum BaseShell {
     PowerShell,
     /// Something whose grammar is not known here.
     Other,
+    /// Nobody said which.
+    Unknown,
 }
 
 impl BaseShell {
@@ -58,8 +61,10 @@ pub(super) enum Base {
 pub(super) struct Stage<'a> {
     pub(super) from: &'a Instruction,
     pub(super) base: Base,
+    /// The base image as `FROM` names it, arguments filled in.
+    pub(super) image: String,
+    pub(super) platform: Platform,
     pub(super) steps: Vec<Step<'a>>,
-    name: Option<String>,
     shell: BaseShell,
 }
 
@@ -70,102 +75,139 @@ pub(super) struct Step<'a> {
     pub(super) shell: BaseShell,
 }
 
+/// What is known at a place in the file.
+struct Reader<'a> {
+    arguments: HashMap<String, String>,
+    stages: Vec<Stage<'a>>,
+    names: HashMap<String, usize>,
+}
+
 pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Stage<'a>> {
-    let mut arguments = HashMap::new();
-    let mut stages: Vec<Stage<'a>> = Vec::new();
+    let mut reader = Reader {
+        arguments: HashMap::new(),
+        stages: Vec::new(),
+        names: HashMap::new(),
+    };
     for instruction in &file.instructions {
-        match (instruction.keyword.as_str(), stages.last_mut()) {
-            ("FROM", _) => {
-                let stage = begin(instruction, &arguments, &stages, options);
-                stages.push(stage);
-            }
-            ("ARG", None) => arguments.extend(defaults(instruction.text())),
-            ("SHELL", Some(stage)) => {
-                if let Some(words) = instruction.exec_form() {
-                    stage.shell = BaseShell::of_config(&words);
-                }
-            }
-            (_, Some(stage)) => stage.steps.push(Step {
-                instruction,
-                shell: stage.shell,
-            }),
+        match (instruction.keyword.as_str(), reader.stages.last_mut()) {
+            ("FROM", _) => reader.begin(instruction, options),
+            ("ARG", None) => reader.arguments.extend(defaults(instruction.text())),
             // Nothing but ARG may stand before the first FROM; a part of a file still gets its lint.
             (_, None) => {
-                let mut stage = begin(instruction, &arguments, &[], options);
-                stage.base = Base::Unknown;
-                stage.steps.push(Step {
-                    instruction,
-                    shell: stage.shell,
-                });
-                stages.push(stage);
+                reader.begin(instruction, options);
+                if let Some(stage) = reader.stages.last_mut() {
+                    stage.base = Base::Unknown;
+                    stage.platform = Platform::Unknown;
+                    stage.shell = options.shell_of("").unwrap_or(BaseShell::Unknown);
+                    stage.push(instruction);
+                }
             }
+            (_, Some(stage)) => stage.push(instruction),
         }
     }
-    stages
-}
-
-fn begin<'a>(
-    from: &'a Instruction,
-    arguments: &HashMap<String, String>,
-    before: &[Stage<'_>],
-    options: &Options,
-) -> Stage<'a> {
-    let mut words = from.text().split_whitespace();
-    let image = words.next().and_then(|word| expand(word, arguments));
-    let name = match (words.next(), words.next()) {
-        (Some(word), Some(name)) if word.eq_ignore_ascii_case("as") => {
-            Some(name.to_ascii_lowercase())
+    for index in 0..reader.stages.len() {
+        if let Base::Stage(base) = reader.stages[index].base {
+            reader.stages[index].platform = reader.stages[base].platform;
         }
-        _ => None,
-    };
-    let base = match image {
-        None => Base::Unknown,
-        Some(image) if image == "scratch" => Base::Scratch,
-        Some(image) => before
-            .iter()
-            .position(|stage| stage.name.as_deref() == Some(&image.to_ascii_lowercase()))
-            .map_or_else(|| Base::Image(Reference::parse(&image)), Base::Stage),
-    };
-    let shell = match &base {
-        Base::Stage(index) => before[*index].shell,
-        Base::Scratch => BaseShell::Cmd,
-        Base::Image(reference) => options
-            .shell
-            .unwrap_or_else(|| known_shell(reference, options)),
-        Base::Unknown => options.shell.unwrap_or(BaseShell::Cmd),
-    };
-    Stage {
-        from,
-        base,
-        steps: Vec::new(),
-        name,
-        shell,
+        let stage = &mut reader.stages[index];
+        if stage.platform == Platform::Unknown {
+            stage.platform = stage.platform_of_steps(file.escape);
+        }
     }
+    reader.stages
 }
 
-/// Microsoft's images that make PowerShell the shell of what is built on them.
-const POWERSHELL_BASES: [&str; 4] = [
-    "dotnet/framework/aspnet",
-    "dotnet/framework/sdk",
-    "dotnet/framework/wcf",
-    "windows/servercore/iis",
+/// What only Linux's commands have.
+const OF_LINUX: [&str; 12] = [
+    "apt-get", "apk add", "apk --", "yum ", "dnf ", "/bin/", "chmod ", "chown ", "mkdir -p",
+    "rm -rf", "set -e", "useradd",
 ];
 
-/// The last build of Windows for which they do so; later ones are built with cmd.
-const LAST_POWERSHELL_BUILD: u32 = 17763;
+impl<'a> Stage<'a> {
+    fn push(&mut self, instruction: &'a Instruction) {
+        if instruction.keyword == "SHELL"
+            && let Some(words) = instruction.exec_form()
+        {
+            self.shell = BaseShell::of_config(&words);
+            if matches!(self.shell, BaseShell::Cmd | BaseShell::PowerShell)
+                && self.platform == Platform::Unknown
+            {
+                self.platform = Platform::Windows;
+            }
+        }
+        self.steps.push(Step {
+            instruction,
+            shell: self.shell,
+        });
+    }
 
-/// The shell that an image is known to set; a mirror keeps the end of its name.
-fn known_shell(reference: &Reference, options: &Options) -> BaseShell {
-    let is_listed = POWERSHELL_BASES.iter().any(|name| {
-        let registry = reference.repository.strip_suffix(name);
-        registry.is_some_and(|registry| registry.ends_with('/'))
-    });
-    let host = options.host.map(|host| host.version.build);
-    let build = reference.build().or(host);
-    if is_listed && build.is_none_or(|build| build <= LAST_POWERSHELL_BUILD) {
-        BaseShell::PowerShell
-    } else {
-        BaseShell::Cmd
+    /// The system that a stage is for, by what it does.
+    fn platform_of_steps(&self, escape: Escape) -> Platform {
+        if escape == Escape::Backtick {
+            return Platform::Windows;
+        }
+        let is_linux = self.steps.iter().any(|step| {
+            let text = step.instruction.text();
+            OF_LINUX.iter().any(|word| text.contains(word))
+        });
+        if is_linux {
+            Platform::Linux
+        } else {
+            Platform::Unknown
+        }
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn begin(&mut self, from: &'a Instruction, options: &Options) {
+        let mut words = from.text().split_whitespace();
+        let image = words
+            .next()
+            .and_then(|word| expand(&word.replace(['"', '\''], ""), &self.arguments));
+        let name = match (words.next(), words.next()) {
+            (Some(word), Some(name)) if word.eq_ignore_ascii_case("as") => {
+                Some(name.to_ascii_lowercase())
+            }
+            _ => None,
+        };
+        let base = match &image {
+            None => Base::Unknown,
+            Some(image) if image == "scratch" => Base::Scratch,
+            Some(image) => match self.names.get(&image.to_ascii_lowercase()) {
+                Some(index) => Base::Stage(*index),
+                None => Base::Image(Reference::parse(image)),
+            },
+        };
+        let image = image.unwrap_or_default();
+        let facts = options.facts(&image);
+        let asked = from.flag("platform").unwrap_or_default();
+        let platform = match &base {
+            Base::Image(_) if facts.is_some_and(|facts| !facts.is_windows) => Platform::Linux,
+            _ if asked.starts_with("linux") => Platform::Linux,
+            _ if asked.starts_with("windows") => Platform::Windows,
+            Base::Image(reference) => reference.platform(),
+            Base::Stage(index) => self.stages[*index].platform,
+            Base::Scratch | Base::Unknown => Platform::Unknown,
+        };
+        let shell = match &base {
+            Base::Stage(index) => self.stages[*index].shell,
+            Base::Scratch => BaseShell::Cmd,
+            Base::Image(reference) => options
+                .shell_of(&image)
+                .unwrap_or_else(|| reference.shell(options.host.map(|host| host.version.build))),
+            Base::Unknown => options.shell_of("").unwrap_or(BaseShell::Unknown),
+        };
+        if let Some(name) = name {
+            self.names.insert(name, self.stages.len());
+        }
+        self.stages.push(Stage {
+            from,
+            base,
+            image,
+            platform,
+            steps: Vec::new(),
+            shell,
+        });
     }
 }
 

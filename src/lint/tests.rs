@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod base;
+mod corpus;
 mod properties;
 mod quotes;
 mod registry;
@@ -86,38 +87,168 @@ fn the_site_name_that_appcmd_never_saw_is_found_by_the_base_images_own_shell() {
 }
 
 #[test]
-fn what_microsofts_images_set_depends_on_their_windows() {
-    let quotes = |from: &str, options: &Options| {
-        let source = format!("FROM {from}\nRUN tool \"a b\"\n");
-        let findings = lint(&source, options);
-        findings
-            .iter()
-            .any(|finding| finding.rule == Rule::QuotesUnderPowershell)
+fn the_published_images_shells_are_known_and_others_are_not() {
+    let quotes = |from: &str, line: &str, options: &Options| {
+        let findings = lint(&format!("FROM {from}\nRUN {line}\n"), options);
+        findings.iter().any(|finding| {
+            matches!(
+                finding.rule,
+                Rule::QuotesUnderPowershell | Rule::BackslashQuotesUnderCmd
+            )
+        })
     };
     let none = Options::default();
+    let powershell = |from: &str, options: &Options| quotes(from, "tool \"a b\"", options);
+    let cmd = |from: &str, options: &Options| quotes(from, "tool \\\"a b\\\"", options);
     let aspnet = "mcr.microsoft.com/dotnet/framework/aspnet";
-    assert!(quotes(aspnet, &none));
-    assert!(quotes(
+    for from in [
         "mirror:5000/mcr/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2019",
-        &none
-    ));
-    assert!(quotes(
-        "mcr.microsoft.com/windows/servercore/iis:windowsservercore-1809",
-        &none
-    ));
-    assert!(!quotes(
-        &format!("{aspnet}:4.8-windowsservercore-ltsc2022"),
-        &none
-    ));
-    assert!(!quotes(aspnet, &for_host("20348.2402")));
-    assert!(!quotes("mcr.microsoft.com/windows/servercore", &none));
-    assert!(!quotes("team/dotnet-framework-aspnet", &none));
+        "mcr.microsoft.com/dotnet/framework/sdk:4.8-windowsservercore-ltsc2016",
+        "golang:1.22-windowsservercore-ltsc2022",
+        "docker.io/library/python:3.12-windowsservercore",
+    ] {
+        assert!(powershell(from, &none), "{from}");
+        assert!(!cmd(from, &none), "{from}");
+    }
+    for from in [
+        "mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2019",
+        "mcr.microsoft.com/dotnet/framework/aspnet:4.8-windowsservercore-ltsc2022",
+        "mcr.microsoft.com/dotnet/framework/sdk:4.8.1",
+        "mcr.microsoft.com/windows/nanoserver:ltsc2022",
+        "mcr.microsoft.com/dotnet/aspnet:8.0-nanoserver-1809",
+    ] {
+        assert!(!powershell(from, &none), "{from}");
+        assert!(cmd(from, &none), "{from}");
+    }
+    for from in [aspnet, "team/dotnet-framework-aspnet:1", "golang:1.22"] {
+        assert!(!powershell(from, &none), "{from}");
+        assert!(!cmd(from, &none), "{from}");
+    }
+    assert!(powershell(aspnet, &for_host("17763.973")));
+    assert!(cmd(aspnet, &for_host("20348.2402")));
+}
+
+#[test]
+fn what_a_registry_says_of_a_base_counts_for_more_than_its_name() {
+    let source = "FROM golang:1.22-windowsservercore-ltsc2022\nRUN tool \"a b\"\n";
+    assert_eq!(
+        found(source, &Options::default()),
+        ["1 floating-base", "2 quotes-under-powershell"]
+    );
+    assert_eq!(
+        base_images(source),
+        ["golang:1.22-windowsservercore-ltsc2022"]
+    );
+    let facts = |shell, is_windows| {
+        let facts = BaseFacts {
+            shell,
+            version: None,
+            is_windows,
+        };
+        Options {
+            bases: base_images(source)
+                .into_iter()
+                .map(|image| (image, facts))
+                .collect(),
+            ..Options::default()
+        }
+    };
+    assert_eq!(
+        found(source, &facts(BaseShell::Cmd, true)),
+        ["1 floating-base"]
+    );
+    assert_eq!(
+        found(source, &facts(BaseShell::Other, false)),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn stages_on_linux_are_not_looked_at() {
+    for source in [
+        "FROM --platform=linux/amd64 x AS a\nCMD tool \\\"a b\\\"\nENTRYPOINT x\n",
+        "FROM node AS a\nENV DIRS=/a:\\\n/b\nCMD node x.js\n",
+        "FROM golang:1.22-alpine\nENTRYPOINT tool\n",
+        "FROM team/base:1\nRUN apt-get update && reg delete x\nCMD tool\n",
+    ] {
+        assert_eq!(found(source, &Options::default()), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn many_stages_take_no_longer_than_few() {
+    let stages: Vec<String> = (0..20_000)
+        .map(|i| format!("FROM mcr.microsoft.com/windows/servercore:10.0.17763.973 AS s{i}"))
+        .collect();
+    let source = stages.join("\n");
+    let start = std::time::Instant::now();
+    assert_eq!(lint(&source, &Options::default()), []);
+    // A tenth of a second when optimised; a quadratic reader takes ten here.
+    assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
+}
+
+#[test]
+fn path_in_env_is_not_replaced() {
+    let rule = Rule::PathNotExpanded;
+    assert_eq!(
+        fix(BaseShell::Cmd, rule, r#"ENV PATH="C:\app;%PATH%""#),
+        r#"RUN setx /M PATH "C:\app;%PATH%""#
+    );
+    for text in [
+        r"ENV A=b PATH=%ProgramFiles%\x;C:\y",
+        "USER app\nENV PATH %PATH%;C:/x",
+    ] {
+        let finding = only_finding(BaseShell::Cmd, text);
+        assert_eq!((finding.rule, finding.fix), (rule, None));
+    }
+    for text in [
+        r#"ENV PATH="C:\app;${PATH}""#,
+        r"ENV APP_PATH=%PATH%",
+        r#"RUN setx /M PATH "C:\app;%PATH%""#,
+        "ENV PATH=C:/100%",
+    ] {
+        clean(BaseShell::Cmd, text);
+    }
+}
+
+#[test]
+fn what_nano_server_does_not_have_is_named() {
+    let nano = |lines: &str| {
+        let source = format!("FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n{lines}\n");
+        found(&source, &Options::default())
+    };
+    for lines in [
+        "RUN powershell -Command Get-Item x",
+        "SHELL [\"powershell\", \"-Command\"]",
+        "RUN msiexec /i x.msi",
+        "RUN echo x && certutil -addstore root x.cer",
+        "RUN setx /M PATH \"%PATH%;C:\\x\"",
+        "USER ContainerUser\nRUN setx PATH x /m",
+    ] {
+        let last = lines.lines().count() + 1;
+        assert_eq!(nano(lines), [format!("{last} nano-server-lacks")]);
+    }
+    for lines in [
+        "USER ContainerAdministrator\nRUN setx /M PATH \"%PATH%;C:\\x\"",
+        "RUN setx A b",
+        "COPY --from=x certutil.exe .\nRUN certutil -addstore root x.cer",
+        "RUN pwsh -Command x",
+        "RUN echo powershell",
+    ] {
+        assert_eq!(nano(lines), Vec::<String>::new(), "{lines}");
+    }
+    let old = "FROM mcr.microsoft.com/windows/nanoserver:sac2016\nRUN powershell x\n";
+    assert_eq!(found(old, &Options::default()), ["1 dead-base"]);
+    clean(
+        BaseShell::Cmd,
+        "RUN powershell -Command x && msiexec /i x.msi",
+    );
 }
 
 #[test]
 fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
     let source = format!(
-        "{PINNED}RUN echo \"a b\"\nSHELL [\"powershell\", \"-Command\"]\nRUN echo \"a b\"\n{PINNED}RUN echo \"a b\"\n"
+        "{PINNED}RUN tool \"a b\"\nSHELL [\"powershell\", \"-Command\"]\nRUN tool \"a b\"\n{PINNED}RUN tool \"a b\"\n"
     );
     assert_eq!(
         found(&source, &Options::default()),
@@ -125,7 +256,7 @@ fn a_shell_instruction_changes_what_quotes_mean_until_the_next_stage() {
     );
     let inherited = format!(
         "{PINNED}SHELL [\"powershell\"]\n{}",
-        "FROM base AS final\nRUN echo \"a b\"\n"
+        "FROM base AS final\nRUN tool \"a b\"\n"
     )
     .replacen("973\n", "973 AS base\n", 1);
     assert_eq!(
@@ -234,6 +365,10 @@ fn a_program_behind_a_shell_is_started_itself() {
         broken.fix.as_deref(),
         Some(r#"CMD ["C:\\app\\x.exe", "-v"]"#)
     );
+    let one_word = only_finding(BaseShell::Cmd, r#"CMD ["C:\app\x.exe -v"]"#);
+    assert_eq!((one_word.severity, one_word.fix), (Severity::Error, None));
+    let arguments = "ENTRYPOINT [\"x.exe\"]\nCMD verbose";
+    assert_eq!(only_finding(BaseShell::Cmd, arguments).fix, None);
     for needs_its_shell in [
         "CMD echo %PATH%",
         "CMD a.exe && b.exe",
@@ -284,8 +419,8 @@ fn a_correction_repairs_all_that_is_wrong_with_its_line() {
 #[test]
 fn lines_are_counted_as_the_author_sees_them() {
     let source = "\u{feff}# a comment\r\n\r\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973\r\n\
-        RUN echo a && `\r\n    echo b\r\nRUN echo \\\r\n  # in between\r\n\r\n  && reg add HKLM\\x\r\n\
-        COPY <<EOF C:/x\r\nRUN reg add HKLM\\x\r\nEOF\r\nRUN reg add HKLM\\y\r\n";
+        RUN echo a && `\r\n    echo b\r\nRUN echo \\\r\n  # in between\r\n\r\n  && reg delete HKLM\\x\r\n\
+        COPY <<EOF C:/x\r\nRUN reg delete HKLM\\x\r\nEOF\r\nRUN reg delete HKLM\\y\r\n";
     assert_eq!(
         found(source, &Options::default()),
         ["9 reg-add-force", "13 reg-add-force"]

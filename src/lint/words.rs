@@ -21,6 +21,13 @@ impl Word {
     }
 }
 
+/// A program's name without folder and `.exe`, in small letters.
+pub(super) fn program_name(path: &str) -> String {
+    let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
+    let file = file.trim_start_matches('@').to_ascii_lowercase();
+    file.strip_suffix(".exe").unwrap_or(&file).to_owned()
+}
+
 /// A program or cmdlet and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
@@ -29,15 +36,14 @@ pub(super) struct Command {
     is_json: bool,
     /// Whether a quote is still open where the text ends, so that nothing can follow.
     is_open: bool,
+    /// Whether its input comes from another command or from a file.
+    pub(super) has_input: bool,
 }
 
 impl Command {
     /// The program's name without folder and `.exe`, in small letters.
     pub(super) fn program(&self) -> String {
-        let path = self.words.first().map_or("", |word| word.value.as_str());
-        let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
-        let file = file.to_ascii_lowercase();
-        file.strip_suffix(".exe").unwrap_or(&file).to_owned()
+        program_name(self.words.first().map_or("", |word| word.value.as_str()))
     }
 
     /// The change that adds words after one of these, unless a quote would take them in.
@@ -80,12 +86,13 @@ pub(super) fn commands(step: &Step<'_>) -> Vec<Command> {
             words: json_words(instruction, elements),
             is_json: true,
             is_open: false,
+            has_input: false,
         });
     } else {
         let start = instruction.start();
         let grammar = match step.shell {
             BaseShell::PowerShell => Grammar::PowerShell,
-            BaseShell::Cmd | BaseShell::Other => Grammar::Cmd,
+            BaseShell::Cmd | BaseShell::Other | BaseShell::Unknown => Grammar::Cmd,
         };
         let range = start..start + instruction.text().len();
         search.read_script(without_wrapper(instruction, range), grammar);
@@ -223,6 +230,7 @@ impl Search<'_> {
             words: Vec::new(),
             word: None,
             quote: None,
+            has_input: false,
         };
         let mut characters = text.char_indices().peekable();
         while let Some((at, c)) = characters.next() {
@@ -244,7 +252,10 @@ impl Search<'_> {
                     {
                         reader.word = None;
                     }
+                    reader.has_input |= c == '<';
                     self.found_by(&mut reader);
+                    let before = text[..at].chars().next_back();
+                    reader.has_input = c == '|' && before != Some('|') && next != Some('|');
                 }
                 _ => reader.push(c, position),
             }
@@ -264,6 +275,7 @@ struct ScriptReader {
     words: Vec<Word>,
     word: Option<Word>,
     quote: Option<char>,
+    has_input: bool,
 }
 
 impl ScriptReader {
@@ -317,6 +329,7 @@ impl ScriptReader {
             words,
             is_json: false,
             is_open: self.quote.is_some(),
+            has_input: self.has_input,
         })
     }
 }

@@ -3,6 +3,7 @@
 mod html;
 mod json;
 mod junit;
+mod lint;
 mod markdown;
 mod matrix;
 mod plan;
@@ -13,6 +14,7 @@ mod text;
 pub use html::write_html;
 pub use json::write_json;
 pub use junit::write_junit;
+pub use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 pub use markdown::write_markdown;
 pub use sarif::write_sarif;
 pub use text::write_text;

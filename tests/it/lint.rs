@@ -126,6 +126,9 @@ fn the_shell_can_be_told() {
                 .and(contains("\n  fix: RUN tool.exe \\\"a b\\\"\n")),
         );
     lint("FROM team/base:1\nRUN tool.exe \\\"a b\\\"\n")
+        .assert()
+        .code(0);
+    lint("FROM team/base:1\nRUN tool.exe \\\"a b\\\"\n")
         .args(["--shell", "cmd"])
         .assert()
         .code(1)
@@ -229,7 +232,7 @@ fn sarif_names_rules_places_and_replacements() {
     assert_eq!(log["version"], "2.1.0");
     let run = &log["runs"][0];
     let rules = run["tool"]["driver"]["rules"].as_array().unwrap();
-    assert_eq!(rules.len(), 11);
+    assert_eq!(rules.len(), 15);
     let result = &run["results"][1];
     assert_eq!(result["ruleId"], "trailing-backslash");
     let index = usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap();

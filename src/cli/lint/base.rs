@@ -3,24 +3,27 @@
 use anyhow::anyhow;
 
 use super::super::failure::Failure;
+use crate::lint::{BaseFacts, BaseShell};
 use crate::oci::base::{Fit, Match};
-use crate::oci::document::{Descriptor, Document, ImageConfig, Index};
+use crate::oci::document::{Descriptor, Document, Index};
 use crate::oci::remote::Registry;
 use crate::oci::store::{Location, Source};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
-/// The configuration of an image; of several, the one that the host would take.
-pub(super) async fn config_of(
+/// What an image's configuration says; of several images, that of the one the host would take.
+pub(super) async fn facts(
     location: &Location,
     registry: &Registry,
     host: Option<HostBuild>,
-) -> Result<ImageConfig, Failure> {
+) -> Result<BaseFacts, Failure> {
     let source = Source::open(location, registry).await?;
     let manifest = match source.resolve(location.wanted()).await? {
         Document::Manifest(manifest) => *manifest,
         Document::Index(index) => {
-            let entry = windows_entry(&index, host).ok_or_else(|| not_windows(location))?;
+            let Some(entry) = windows_entry(&index, host) else {
+                return Ok(NOT_WINDOWS);
+            };
             match source.document(entry).await? {
                 Document::Manifest(manifest) => *manifest,
                 Document::Index(_) => {
@@ -32,13 +35,24 @@ pub(super) async fn config_of(
     let image = source.image(manifest).await?;
     let config = image.config();
     if config.os != "windows" {
-        return Err(not_windows(location));
+        return Ok(NOT_WINDOWS);
     }
-    Ok(ImageConfig::clone(config))
+    let shell = config.config.shell.as_deref().unwrap_or_default();
+    Ok(BaseFacts {
+        shell: BaseShell::of_config(shell),
+        version: version(config.os_version.as_deref()),
+        is_windows: true,
+    })
 }
 
+const NOT_WINDOWS: BaseFacts = BaseFacts {
+    shell: BaseShell::Other,
+    version: None,
+    is_windows: false,
+};
+
 /// The version that an image's configuration or an index states.
-pub(super) fn version(os_version: Option<&str>) -> Option<WindowsVersion> {
+fn version(os_version: Option<&str>) -> Option<WindowsVersion> {
     os_version?.parse().ok()
 }
 
@@ -57,9 +71,4 @@ fn windows_entry(index: &Index, host: Option<HostBuild>) -> Option<&Descriptor> 
         })
         .max_by_key(|(rank, _)| *rank)
         .map(|(_, entry)| entry)
-}
-
-fn not_windows(location: &Location) -> Failure {
-    Failure::usage(anyhow!("{location} is not a Windows image"))
-        .hint("give --base the image that the Dockerfile's FROM names")
 }

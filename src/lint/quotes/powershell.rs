@@ -1,171 +1,355 @@
-//! Plain quotes under PowerShell, whose own command line eats them.
+//! Plain quotes in a script that PowerShell is given on its command line, which eats them.
 
-mod harm;
+use std::borrow::Cow;
 
-use super::wrap;
+use super::line::{Line, Part};
+use super::{cmd, edited, report};
 use crate::lint::reader::Edit;
 use crate::lint::stage::Step;
-use crate::lint::{Findings, Rule, Severity};
+use crate::lint::{Findings, Rule};
+use crate::windows::quoting::powershell;
+use crate::windows::quoting::script::{self, Script};
 
-use harm::is_harmless;
+pub(super) const NESTED: &str = "powershell.exe drops these quotes from its own command line, and \
+    the script falls apart where they were; write \\\"";
 
-const RULE: Rule = Rule::QuotesUnderPowershell;
-
-/// A double quote in a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Quote {
-    at: usize,
-    backslashes: usize,
-}
-
-impl Quote {
-    fn is_escaped(self) -> bool {
-        self.backslashes % 2 == 1
-    }
-}
-
-fn quotes(text: &str) -> Vec<Quote> {
-    text.match_indices('"')
-        .map(|(at, _)| Quote {
-            at,
-            backslashes: text[..at].len() - text[..at].trim_end_matches('\\').len(),
-        })
-        .collect()
-}
-
-/// A part of a text that its author put in quotes.
-#[derive(Debug, Clone, Copy)]
-struct Quoted {
-    open: Quote,
-    close: Option<Quote>,
-}
+const IN_FORCE: &str = "PowerShell drops these quotes from its own command line, and the script \
+    falls apart where they were; write \\\"";
 
 pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
-    let all = quotes(text);
-    let grouping: Vec<Quote> = all.iter().copied().filter(|q| !q.is_escaped()).collect();
-    if grouping.is_empty() || is_wrapped(text, &grouping) {
+    let line = Line::new(text);
+    let Some(reading) = Reading::of(&line) else {
         return;
-    }
-    let start = step.instruction.start();
-    if let Some(parts) = as_written(text, &all) {
-        if parts.iter().any(|part| part.is_spaced(text)) {
-            report(step, &parts, wrapped(text, edits(&parts)), findings);
-        } else {
-            for parts in by_line(step, &parts) {
-                report(step, &parts, edits(&parts), findings);
-            }
-        }
-    } else {
-        // Quotes in quotes: which of them the script should see, only its author knows.
-        let line = step.instruction.line_of(start + grouping[0].at);
-        findings.only(RULE, Severity::Error, line, HARMFUL);
+    };
+    for problem in reading.problems(step) {
+        let arrives = |edits: &[Edit], wanted: &str| {
+            let text = edited(text, edits);
+            let script = powershell::script(&text);
+            script == wanted || squeezed(&script) == squeezed(wanted)
+        };
+        let edits = reading.correction(&problem, arrives).or_else(|| {
+            // In quotes of its own the whole text keeps its white space.
+            let edits = reading.wrapped(text);
+            (powershell::script(&edited(text, &edits)) == reading.meant).then_some(edits)
+        });
+        let rule = Rule::QuotesUnderPowershell;
+        report(
+            rule,
+            step.instruction,
+            IN_FORCE,
+            problem.line,
+            edits,
+            findings,
+        );
     }
 }
 
-const HARMFUL: &str = "PowerShell's own command line eats these quotes, and the script falls apart \
-    at the spaces and signs between them; write \\\"";
-
-const HARMLESS: &str = "PowerShell's own command line eats these quotes; nothing between them \
-    needs any here, but write \\\" to keep them";
-
-fn report(step: &Step<'_>, parts: &[Quoted], edits: Vec<Edit>, findings: &mut Findings<'_>) {
+/// The scripts that cmd hands to PowerShell.
+pub(super) fn check_nested(step: &Step<'_>, findings: &mut Findings<'_>) {
     let text = step.instruction.text();
-    let (severity, message) = if parts.iter().all(|part| is_harmless(text, *part)) {
-        (Severity::Warning, HARMLESS)
-    } else {
-        (Severity::Error, HARMFUL)
-    };
-    let start = step.instruction.start();
-    let placed: Vec<Edit> = edits.into_iter().map(|edit| edit.moved(start)).collect();
-    findings.edit(RULE, severity, step.instruction, message, &placed);
-}
-
-/// The parts in groups that have no line in common.
-fn by_line(step: &Step<'_>, parts: &[Quoted]) -> Vec<Vec<Quoted>> {
-    let line = |quote: Quote| {
-        step.instruction
-            .line_of(step.instruction.start() + quote.at)
-    };
-    let mut groups: Vec<Vec<Quoted>> = Vec::new();
-    let mut last_line = None;
-    for part in parts {
-        match groups.last_mut() {
-            Some(group) if last_line == Some(line(part.open)) => group.push(*part),
-            _ => groups.push(vec![*part]),
+    for (index, script) in cmd::scripts(text) {
+        let Some(reading) = Reading::of(&script) else {
+            continue;
+        };
+        for problem in reading.problems(step) {
+            let arrives = |edits: &[Edit], wanted: &str| {
+                cmd::scripts(&edited(text, edits))
+                    .find(|(other, _)| *other == index)
+                    .is_some_and(|(_, line)| {
+                        squeezed(&powershell::script(&line.text)) == squeezed(wanted)
+                    })
+            };
+            let edits = reading.correction(&problem, arrives);
+            let rule = Rule::QuotesInNestedShell;
+            report(
+                rule,
+                step.instruction,
+                NESTED,
+                problem.line,
+                edits,
+                findings,
+            );
         }
-        last_line = Some(line(part.close.unwrap_or(part.open)));
     }
-    groups
 }
 
-/// Whether the whole text is one argument in quotes, as careful authors write it.
-fn is_wrapped(text: &str, grouping: &[Quote]) -> bool {
-    matches!(grouping, [open, close] if open.at == 0 && close.at + 1 == text.len())
+/// A script as PowerShell's command line leaves it and as its author meant it.
+pub(super) struct Reading<'a> {
+    line: &'a Line,
+    /// What in quotes was meant to stay so.
+    parts: Vec<Part>,
+    meant: String,
+    meant_script: Script,
 }
 
-/// The parts in quotes as they look to an author who thinks of quotes at a prompt, where the
-/// backslash at the end of `"C:\dir\"` is the path's; `None` if the quotes do not look like that.
-fn as_written(text: &str, all: &[Quote]) -> Option<Vec<Quoted>> {
-    let parts = pairs(all);
-    parts
-        .iter()
-        .all(|part| {
-            let opens = !part.open.is_escaped();
-            let closes = part.close.is_some_and(|close| {
-                !close.is_escaped()
-                    || text[close.at + 1..]
-                        .chars()
-                        .next()
-                        .is_none_or(|c| c.is_whitespace() || ";,)|}".contains(c))
-            });
-            opens && closes
+/// Parts that stand on the same lines and change what the script does.
+pub(super) struct Problem {
+    /// The line of the file, from 0.
+    pub(super) line: usize,
+    parts: Vec<Part>,
+    /// The script with the quotes of these parts and of no others.
+    wanted: String,
+}
+
+/// How many groups of lines are looked at one by one.
+const GROUPS: usize = 60;
+
+impl<'a> Reading<'a> {
+    /// Reads both; `None` where there is one reading only, or no way to tell what was meant.
+    pub(super) fn of(line: &'a Line) -> Option<Self> {
+        let (all, is_closed) = line.parts();
+        if all.is_empty() && is_closed {
+            return None;
+        }
+        if let Some(pairs) = line.pairs() {
+            return Self::meaning(line, pairs, None);
+        }
+        if !is_closed {
+            return None;
+        }
+        let end = line.text.trim_end().len();
+        let (first, last) = (all.first()?, all.last()?);
+        let is_wrapped = first.open.at == 0 && last.close.at + 1 == end;
+        if is_wrapped && all.len() == 1 {
+            return None;
+        }
+        let parts: Vec<Part> = all
+            .iter()
+            .copied()
+            .filter(|part| keeps(line, *part))
+            .collect();
+        Self::meaning(line, parts, None).or_else(|| {
+            if !is_wrapped {
+                return None;
+            }
+            let inner = inner_parts(line, &all)?;
+            Self::meaning(line, inner, Some((0, end - 1)))
         })
-        .then_some(parts)
+    }
+
+    /// What the script is if these parts keep their quotes, and others and the wrapper do not.
+    fn meaning(line: &'a Line, parts: Vec<Part>, wrapper: Option<(usize, usize)>) -> Option<Self> {
+        if parts.is_empty() {
+            return None;
+        }
+        let meant = with_quotes(&line.text, &parts, wrapper);
+        let meant_script = script::read(&meant);
+        (meant_script.is_sound && !meant_script.has_lone_string).then_some(Self {
+            line,
+            parts,
+            meant,
+            meant_script,
+        })
+    }
+
+    fn is_as_meant(&self, other: &str) -> bool {
+        script::read(other).tokens == self.meant_script.tokens
+    }
+
+    /// The groups of lines that do not say what they should.
+    pub(super) fn problems(&self, step: &Step<'_>) -> Vec<Problem> {
+        let written = powershell::script(&self.line.text);
+        if self.is_as_meant(&written) {
+            return Vec::new();
+        }
+        let start = step.instruction.start();
+        let line_of = |at: usize| step.instruction.line_of(start + self.line.origin(at));
+        let mut groups: Vec<Vec<Part>> = Vec::new();
+        let mut last = None;
+        for part in &self.parts {
+            match groups.last_mut() {
+                Some(group) if last == Some(line_of(part.open.at)) => group.push(*part),
+                _ => groups.push(vec![*part]),
+            }
+            last = Some(line_of(part.close.at));
+        }
+        if groups.len() > GROUPS {
+            groups = vec![self.parts.clone()];
+        }
+        let mut problems: Vec<Problem> = groups
+            .into_iter()
+            .filter(|group| groups_matter(self, group))
+            .map(|group| self.problem(group, &line_of))
+            .collect();
+        if problems.is_empty() {
+            problems.push(self.problem(self.parts.clone(), &line_of));
+        }
+        problems
+    }
+
+    fn problem(&self, parts: Vec<Part>, line_of: &impl Fn(usize) -> usize) -> Problem {
+        Problem {
+            line: line_of(parts[0].open.at),
+            wanted: self.meant_without(|part| !parts.contains(&part)),
+            parts,
+        }
+    }
+
+    /// The meant script without the quotes of some parts.
+    fn meant_without(&self, drop: impl Fn(Part) -> bool) -> String {
+        // Positions in the meant text: quotes of parts are in the same order in both.
+        let kept: Vec<Part> = self
+            .parts
+            .iter()
+            .copied()
+            .filter(|part| !drop(*part))
+            .collect();
+        with_quotes(&self.line.text, &kept, self.wrapper())
+    }
+
+    fn wrapper(&self) -> Option<(usize, usize)> {
+        let end = self.line.text.trim_end().len();
+        let is_kept = |at: usize| {
+            self.parts
+                .iter()
+                .any(|part| part.open.at == at || part.close.at == at)
+        };
+        (self.line.text.starts_with('"') && !is_kept(0) && end > 0 && !is_kept(end - 1))
+            .then(|| (0, end - 1))
+    }
+
+    /// Escapes the quotes of a problem, if that brings what is wanted.
+    pub(super) fn correction(
+        &self,
+        problem: &Problem,
+        arrives: impl Fn(&[Edit], &str) -> bool,
+    ) -> Option<Vec<Edit>> {
+        let text = &self.line.text;
+        let keeps_space = |part: &Part| {
+            let inside = &text[part.open.at..part.close.at];
+            inside.contains("  ") || inside.contains('\t')
+        };
+        if problem.parts.iter().any(keeps_space) {
+            return None;
+        }
+        let edits = self.escaped(&problem.parts);
+        arrives(&edits, &problem.wanted).then_some(edits)
+    }
+
+    fn escaped(&self, parts: &[Part]) -> Vec<Edit> {
+        let mut edits: Vec<Edit> = parts
+            .iter()
+            .flat_map(|part| [part.open, part.close])
+            .map(|quote| {
+                let start = self.line.origin(quote.at - quote.backslashes);
+                let backslashes = "\\".repeat(quote.backslashes * 2 + 1);
+                Edit::new(
+                    start..self.line.origin(quote.at) + 1,
+                    format!("{backslashes}\""),
+                )
+            })
+            .collect();
+        edits.sort_by_key(|edit| edit.range.start);
+        edits
+    }
+
+    /// All quotes escaped and new ones around the whole.
+    fn wrapped(&self, text: &str) -> Vec<Edit> {
+        let mut edits = self.escaped(&self.parts);
+        let trailing = text.len() - text.trim_end_matches('\\').len();
+        super::line_wrap(&mut edits, text, trailing);
+        edits
+    }
 }
 
-fn pairs(quotes: &[Quote]) -> Vec<Quoted> {
+/// Whether the script changes when a group loses its quotes.
+fn groups_matter(reading: &Reading<'_>, group: &[Part]) -> bool {
+    !reading.is_as_meant(&reading.meant_without(|part| group.contains(&part)))
+}
+
+/// Whether quotes are meant for the script. Those around quotes that are escaped are not, nor those
+/// around a path that has single quotes of its own: their author knew that they would go.
+fn keeps(line: &Line, part: Part) -> bool {
+    if part.has_literal {
+        return false;
+    }
+    let inside = &line.text[part.open.at + 1..part.close.at];
+    let mut single = false;
+    let mut has_single = false;
+    for c in inside.chars() {
+        if c == '\'' {
+            single = !single;
+            has_single = true;
+        } else if c.is_whitespace() && !single {
+            return true;
+        }
+    }
+    !has_single || single
+}
+
+/// The parts within quotes around the whole, where quotes open after a sign and close before one.
+fn inner_parts(line: &Line, all: &[Part]) -> Option<Vec<Part>> {
+    let mut quotes: Vec<_> = all
+        .iter()
+        .flat_map(|part| [part.open, part.close])
+        .collect();
+    quotes.pop();
+    quotes.remove(0);
+    if all.iter().any(|part| part.has_literal) {
+        return None;
+    }
     quotes
         .chunks(2)
-        .map(|pair| Quoted {
-            open: pair[0],
-            close: pair.get(1).copied(),
+        .map(|pair| match *pair {
+            [open, close] => {
+                let before = line.text[..open.at].chars().next_back()?;
+                let after = line.text[close.at + 1..].chars().next()?;
+                let opens = before.is_whitespace() || "(=,{:[".contains(before);
+                let closes = after.is_whitespace() || ";,)|}\".]".contains(after);
+                (opens && closes && open.backslashes == 0).then_some(Part {
+                    open,
+                    close,
+                    has_literal: false,
+                })
+            }
+            _ => None,
         })
         .collect()
 }
 
-impl Quoted {
-    fn inside(self, text: &str) -> &str {
-        let end = self.close.map_or(text.len(), |close| close.at);
-        &text[self.open.at + 1..end]
-    }
-
-    /// Whether it has white space that does not survive outside quotes.
-    fn is_spaced(self, text: &str) -> bool {
-        let inside = self.inside(text);
-        inside.contains('\t') || inside.contains("  ")
-    }
-}
-
-/// What turns every quote that the author wrote into one that reaches the script.
-fn edits(parts: &[Quoted]) -> Vec<Edit> {
-    parts
+/// A script in which these parts have their quotes, escaped ones are quotes, and no others are.
+fn with_quotes(text: &str, parts: &[Part], wrapper: Option<(usize, usize)>) -> String {
+    let mut kept: Vec<usize> = parts
         .iter()
-        .flat_map(|part| [Some(part.open), part.close])
-        .flatten()
-        .map(|quote| {
-            let backslashes = "\\".repeat(quote.backslashes * 2 + 1);
-            Edit::new(
-                quote.at - quote.backslashes..quote.at + 1,
-                format!("{backslashes}\""),
-            )
-        })
-        .collect()
+        .flat_map(|part| [part.open.at, part.close.at])
+        .collect();
+    kept.sort_unstable();
+    let mut out = String::with_capacity(text.len());
+    let mut backslashes = 0;
+    let mut quoted = false;
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, c)) = characters.next() {
+        if c == '\\' {
+            backslashes += 1;
+            continue;
+        }
+        let is_quote = c == '"';
+        if is_quote && kept.binary_search(&at).is_ok() {
+            out.extend(std::iter::repeat_n('\\', backslashes));
+            out.push('"');
+            quoted = !quoted;
+        } else if is_quote && wrapper.is_some_and(|(first, last)| at == first || at == last) {
+            out.extend(std::iter::repeat_n('\\', backslashes));
+        } else if is_quote {
+            out.extend(std::iter::repeat_n('\\', backslashes / 2));
+            let doubled = |next: &(usize, char)| quoted && next.1 == '"';
+            if backslashes % 2 == 1 || characters.next_if(doubled).is_some() {
+                out.push('"');
+            } else {
+                quoted = !quoted;
+            }
+        } else {
+            out.extend(std::iter::repeat_n('\\', backslashes));
+            out.push(c);
+        }
+        backslashes = 0;
+    }
+    out.extend(std::iter::repeat_n('\\', backslashes));
+    out
 }
 
-/// With quotes around the whole, in which several spaces in a row stay several.
-fn wrapped(text: &str, mut edits: Vec<Edit>) -> Vec<Edit> {
-    let trailing = text.len() - text.trim_end_matches('\\').len();
-    wrap(&mut edits, text, trailing);
-    edits
+/// Without the white space that a command line does not keep.
+fn squeezed(text: &str) -> Cow<'_, str> {
+    Cow::Owned(text.split_whitespace().collect::<Vec<_>>().join(" "))
 }

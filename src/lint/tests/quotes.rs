@@ -1,73 +1,83 @@
-//! Quotes under both shells.
+//! Quotes under both shells: what differs is found, what arrives as it is meant is not.
 
 use super::*;
 
 #[test]
-fn quotes_under_powershell_are_escaped_where_they_matter() {
+fn quotes_that_powershell_needs_are_escaped() {
     let shell = BaseShell::PowerShell;
     let rule = Rule::QuotesUnderPowershell;
-    assert_eq!(
-        fix(shell, rule, r#"RUN $x = "json"; Write-Host $x"#),
-        r#"RUN $x = \"json\"; Write-Host $x"#
-    );
-    assert_eq!(
-        fix(shell, rule, r#"RUN icacls "C:\a b\" /grant x"#),
-        r#"RUN icacls \"C:\a b\\\" /grant x"#
-    );
-    assert_eq!(
-        fix(shell, rule, r#"RUN Write-Host "two  spaces""#),
-        r#"RUN "Write-Host \"two  spaces\"""#
-    );
-    let harmless = only_finding(shell, r#"RUN Install-WindowsFeature "Web-Server""#);
-    assert_eq!(harmless.severity, Severity::Warning);
-    for message in [
-        r#"RUN Write-Host 'Verifying ("git version") ...'"#,
-        r#"RUN Write-Host "Downloading: $env:URL"; exit 0"#,
+    for (text, fixed) in [
+        (
+            r#"RUN $x = "json"; Write-Host $x"#,
+            r#"RUN $x = \"json\"; Write-Host $x"#,
+        ),
+        (
+            r#"RUN icacls "C:\a b\" /grant x"#,
+            r#"RUN icacls \"C:\a b\\\" /grant x"#,
+        ),
+        (
+            r#"RUN Get-Item "two  spaces""#,
+            r#"RUN "Get-Item \"two  spaces\"""#,
+        ),
+        (r#"RUN $list = 'a', "b""#, r#"RUN $list = 'a', \"b\""#),
+        (
+            r#"RUN [Environment]::SetEnvironmentVariable("a", "b c")"#,
+            r#"RUN [Environment]::SetEnvironmentVariable(\"a\", \"b c\")"#,
+        ),
+        (
+            r#"RUN iwr $url -OutFile "$name.zip""#,
+            r#"RUN iwr $url -OutFile \"$name.zip\""#,
+        ),
+        (
+            r#"RUN iwr "https://x/?a=1&b=2""#,
+            r#"RUN iwr \"https://x/?a=1&b=2\""#,
+        ),
+        (
+            r#"RUN setx /M PATH "$env:PATH;C:\x""#,
+            r#"RUN setx /M PATH \"$env:PATH;C:\x\""#,
+        ),
+        (
+            r#"RUN mvn "-Dmaven.test.skip=true""#,
+            r#"RUN mvn \"-Dmaven.test.skip=true\""#,
+        ),
+        (r#"RUN Write-Host "a; b""#, r#"RUN Write-Host \"a; b\""#),
+        (
+            r#"RUN Set-Content a.json '{"a": 1}'"#,
+            r#"RUN Set-Content a.json '{\"a\": 1}'"#,
+        ),
+        (
+            r#"RUN Start-Process x -ArgumentList '/i "C:\a b.msi"'"#,
+            r#"RUN Start-Process x -ArgumentList '/i \"C:\a b.msi\"'"#,
+        ),
     ] {
-        assert_eq!(
-            only_finding(shell, message).severity,
-            Severity::Warning,
-            "{message}"
-        );
+        assert_eq!(fix(shell, rule, text), fixed);
     }
-    for argument in [
-        r#"RUN Invoke-WebRequest "https://x/$($env:V)/y_${V}.zip" -OutFile x.zip"#,
-        r#"RUN $p = Start-Process x -ArgumentList '/i', "DIR=C:\x" -Wait"#,
-    ] {
-        assert_eq!(
-            only_finding(shell, argument).severity,
-            Severity::Warning,
-            "{argument}"
-        );
-    }
-    for expression in [
-        r#"RUN $list = 'a', "b""#,
-        r#"RUN Get-Item "$(Get-Location | Out-String)""#,
-        r#"RUN [Environment]::SetEnvironmentVariable("a", "b c")"#,
-    ] {
-        assert_eq!(
-            only_finding(shell, expression).severity,
-            Severity::Error,
-            "{expression}"
-        );
-    }
-    let live = only_finding(shell, r#"RUN Write-Host "a; b""#);
-    assert_eq!(live.severity, Severity::Error);
-    let option = only_finding(
-        shell,
-        r#"RUN appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,
-    );
-    assert_eq!(option.severity, Severity::Warning);
 }
 
 #[test]
-fn quotes_that_powershell_is_meant_to_eat_are_left_alone() {
+fn quotes_that_make_no_difference_to_powershell_are_left_alone() {
     for text in [
         r#"RUN "& 'C:\Program Files\x.exe' 'a b'""#,
         r#"RUN Write-Host \"a b\""#,
         "RUN Write-Host 'a b'",
         r#"RUN ["cmd", "/c", "echo a b"]"#,
         r#"ENV NAME="a b""#,
+        r#"RUN Install-WindowsFeature "Web-Server", "Web-Asp""#,
+        r#"RUN Write-Host 'Verifying ("git version") ...'"#,
+        r#"RUN Write-Host "Downloading: $env:URL"; exit 0"#,
+        r#"RUN Invoke-WebRequest "https://x/$($env:V)/y_${V}.zip" -OutFile x.zip"#,
+        r#"RUN $p = Start-Process x -ArgumentList '/i', "DIR=C:\x" -Wait"#,
+        r#"RUN Start-Process x -ArgumentList @('/S', '/COMPONENTS="lfs"') -Wait"#,
+        r#"RUN Get-Item "$env:TEMP\x.zip", "$env:A-$env:B.zip""#,
+        r#"RUN .\Install.ps1 -Skip "A", "B"; & "C:\x.ps1""#,
+        r#"RUN throw ('{0} must match "^\d+$"' -f $x)"#,
+        r#"RUN & "C:\\'Program Files'\\x" /q"#,
+        r#"RUN $x = """a b"""; $y = "\"c d\"""#,
+        r#"RUN choco install git --params "'/NoIcons /A'" -y"#,
+        r#"RUN appcmd set app 'Default Web Site/' /enabledProtocols:"http,net.tcp""#,
+        r#"RUN &$Env:windir\appcmd set app x /enabledProtocols:"http,net.tcp""#,
+        r#"RUN cmd /c "echo a b"; powershell -Command "Get-Item x""#,
+        r#"RUN {{if A: "b c"}}; Get-Item "d e""#,
     ] {
         clean(BaseShell::PowerShell, text);
     }
@@ -97,19 +107,17 @@ fn backslash_quotes_under_cmd_become_plain_ones() {
 
 #[test]
 fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
-    clean(
-        BaseShell::Cmd,
+    for text in [
         r#"RUN powershell -Command "Write-Host \"a b\"""#,
-    );
-    clean(BaseShell::Cmd, r#"RUN msiexec /i "C:\a b\x.msi" /qn"#);
-    clean(
-        BaseShell::Cmd,
+        r#"RUN msiexec /i "C:\a b\x.msi" /qn"#,
         r#"RUN echo x && powershell -Command $a = \"b c\"; $a"#,
-    );
-    clean(
-        BaseShell::Cmd,
         r#"RUN powershell ./start.ps1 -databases \"a b\""#,
-    );
+        r#"RUN if exist "C:\a b\" && echo \"a b\""#,
+        r#"RUN powershell -Command \"a b\" && echo x"#,
+        r#"RUN cl /DNAME=\"x\" a.c"#,
+    ] {
+        clean(BaseShell::Cmd, text);
+    }
     assert_eq!(
         rules_under(BaseShell::Cmd, r#"RUN powershell -File x.ps1 \"a b\""#),
         ["backslash-quotes-under-cmd"]
@@ -121,18 +129,74 @@ fn backslash_quotes_inside_an_argument_are_right_under_cmd() {
 }
 
 #[test]
+fn a_shell_within_the_shell_eats_quotes_too() {
+    let rule = Rule::QuotesInNestedShell;
+    for (text, fixed) in [
+        (
+            r#"RUN powershell -Command Import-Module x; C:\i\appcmd.exe set config "Default Web Site""#,
+            r#"RUN powershell -Command Import-Module x; C:\i\appcmd.exe set config \"Default Web Site\""#,
+        ),
+        (
+            r#"RUN powershell -NoProfile -Command "Remove-Website "Default Web Site"""#,
+            r#"RUN powershell -NoProfile -Command "Remove-Website \"Default Web Site\"""#,
+        ),
+    ] {
+        assert_eq!(fix(BaseShell::Cmd, rule, text), fixed);
+    }
+    for text in [
+        r#"RUN powershell -Command Invoke-WebRequest -Uri "https://x/y" -OutFile "C:\y""#,
+        r#"RUN powershell -NoProfile -ExecutionPolicy Bypass -Command "iex ((new-object Net.WebClient).DownloadString('https://x/i.ps1'))" && SET "PATH=%PATH%;C:\x""#,
+        r#"RUN powershell -File x.ps1 "a b""#,
+        r#"RUN powershell -Command "Get-Item 'a b'" > "C:\a b.txt""#,
+    ] {
+        clean(BaseShell::Cmd, text);
+    }
+}
+
+#[test]
+fn a_health_check_gets_its_quotes_escaped() {
+    let rule = Rule::QuotesInNestedShell;
+    assert_eq!(
+        fix(
+            BaseShell::Cmd,
+            rule,
+            r#"HEALTHCHECK --interval=5s CMD powershell -command "exit 1""#
+        ),
+        r#"HEALTHCHECK --interval=5s CMD ["powershell", "-command", "exit 1"]"#
+    );
+    let operators =
+        r#"HEALTHCHECK CMD powershell -command "try { iwr http://x } catch { exit 1 }" || exit 1"#;
+    assert_eq!(only_finding(BaseShell::Cmd, operators).fix, None);
+    for text in [
+        r#"HEALTHCHECK CMD ["powershell", "-command", "exit 1"]"#,
+        "HEALTHCHECK CMD curl.exe -f http://localhost/",
+        "HEALTHCHECK NONE",
+    ] {
+        clean(BaseShell::Cmd, text);
+    }
+    clean(
+        BaseShell::PowerShell,
+        r#"HEALTHCHECK CMD Test-Path "C:\a b""#,
+    );
+}
+
+#[test]
+fn where_the_shell_is_not_known_only_what_every_shell_breaks_is_an_error() {
+    let rules = |line: &str| found(&format!("FROM team/base:1\n{line}\n"), &Options::default());
+    assert_eq!(rules(r#"RUN tool "a b""#), Vec::<String>::new());
+    assert_eq!(rules(r#"RUN tool \"a b\""#), Vec::<String>::new());
+    assert_eq!(
+        rules(r#"RUN powershell -Command Remove-Website "Default Web Site""#),
+        ["2 quotes-in-nested-shell"]
+    );
+}
+
+#[test]
 fn each_line_gets_its_own_finding() {
     let source = format!(
         "{PINNED}SHELL [\"powershell\"]\nRUN Get-Item \"a\"; \\\n  Get-Item \"b c\"; \\\n  Get-Item \"d\\\n e\"\n"
     );
     let findings = lint(&source, &Options::default());
     let seen: Vec<_> = findings.iter().map(|f| (f.line, f.severity)).collect();
-    assert_eq!(
-        seen,
-        [
-            (3, Severity::Warning),
-            (4, Severity::Error),
-            (5, Severity::Error)
-        ]
-    );
+    assert_eq!(seen, [(4, Severity::Error), (5, Severity::Error)]);
 }

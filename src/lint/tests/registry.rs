@@ -109,8 +109,8 @@ fn reg_is_told_not_to_ask() {
     for (shell, text, fixed) in [
         (
             BaseShell::Cmd,
-            "RUN reg add HKLM\\x /v a /d \"b c\" && echo done",
-            "RUN reg add HKLM\\x /v a /d \"b c\" /f && echo done",
+            "RUN reg delete HKLM\\x /v \"b c\" && echo done",
+            "RUN reg delete HKLM\\x /v \"b c\" /f && echo done",
         ),
         (
             BaseShell::Cmd,
@@ -119,23 +119,23 @@ fn reg_is_told_not_to_ask() {
         ),
         (
             BaseShell::Other,
-            r#"RUN ["reg", "add", "HKLM\\x"]"#,
-            r#"RUN ["reg", "add", "HKLM\\x", "/f"]"#,
+            r#"RUN ["reg", "delete", "HKLM\\x"]"#,
+            r#"RUN ["reg", "delete", "HKLM\\x", "/f"]"#,
         ),
         (
             BaseShell::PowerShell,
-            "RUN if ($x) { reg add HKLM\\x | Out-Null }",
-            "RUN if ($x) { reg add HKLM\\x /f | Out-Null }",
+            "RUN if ($x) { reg delete HKLM\\x | Out-Null }",
+            "RUN if ($x) { reg delete HKLM\\x /f | Out-Null }",
         ),
         (
             BaseShell::Cmd,
-            r#"RUN powershell -Command "& reg add 'HKLM\x y'; exit 0""#,
-            r#"RUN powershell -Command "& reg add 'HKLM\x y' /f; exit 0""#,
+            r#"RUN powershell -Command "& reg delete 'HKLM\x y'; exit 0""#,
+            r#"RUN powershell -Command "& reg delete 'HKLM\x y' /f; exit 0""#,
         ),
         (
             BaseShell::PowerShell,
-            r#"RUN ["cmd", "/S", "/C", "reg add HKLM\\x"]"#,
-            r#"RUN ["cmd", "/S", "/C", "reg add HKLM\\x /f"]"#,
+            r#"RUN ["cmd", "/S", "/C", "reg delete HKLM\\x"]"#,
+            r#"RUN ["cmd", "/S", "/C", "reg delete HKLM\\x /f"]"#,
         ),
     ] {
         let finding = only_finding(shell, text);
@@ -143,16 +143,24 @@ fn reg_is_told_not_to_ask() {
         assert_eq!(finding.fix.as_deref(), Some(fixed));
     }
     for hidden in [
-        r#"RUN ["powershell", "-ExecutionPolicy", "Bypass", "-Command", "reg", "add", "HKLM\\x"]"#,
-        r#"RUN powershell -ExecutionPolicy Bypass -Command "if (1) { reg add HKLM:\x }""#,
-        r#"RUN cmd /c cmd /c "reg add HKLM\x""#,
+        r#"RUN ["powershell", "-ExecutionPolicy", "Bypass", "-Command", "reg", "delete", "HKLM\\x"]"#,
+        r#"RUN powershell -ExecutionPolicy Bypass -Command "if (1) { reg delete HKLM:\x }""#,
+        r#"RUN cmd /c cmd /c "reg delete HKLM\x""#,
     ] {
         let finding = only_finding(BaseShell::Cmd, hidden);
         assert!(finding.fix.unwrap().contains("/f"), "{hidden}");
     }
+    let again = "RUN reg add HKLM\\x /v a /d 1\nRUN reg add HKLM\\x /v A /d 2";
+    assert_eq!(
+        only_finding(BaseShell::Cmd, again).fix.unwrap(),
+        "RUN reg add HKLM\\x /v A /d 2 /f"
+    );
+    clean(BaseShell::Cmd, "RUN reg add HKLM\\x /v a /d 1");
+    clean(BaseShell::Cmd, "RUN reg add HKLM\\x");
+    clean(BaseShell::Cmd, "RUN echo y | reg delete HKLM\\x");
     clean(BaseShell::Cmd, "RUN reg add HKLM\\x /F /v a");
     clean(BaseShell::Cmd, "RUN reg query HKLM\\x");
-    clean(BaseShell::Cmd, "RUN echo reg add HKLM\\x");
+    clean(BaseShell::Cmd, "RUN echo reg delete HKLM\\x");
     clean(BaseShell::Cmd, "COPY reg add/");
 }
 

@@ -9,6 +9,7 @@
 pub mod argv;
 pub mod cmd;
 pub mod powershell;
+pub mod script;
 
 #[cfg(test)]
 pub(crate) mod tests;

@@ -1,0 +1,117 @@
+//! Programs that Nano Server does not have, and what its ordinary user may not do.
+
+use super::stage::{Base, Stage, Step};
+use super::words::{Command, commands, program_name};
+use super::{Findings, Rule, Severity};
+
+/// Programs that are in Server Core and not in Nano Server, and what to do instead.
+const LACKING: [(&str, &str); 3] = [
+    (
+        "powershell",
+        "copy PowerShell from mcr.microsoft.com/powershell, or do this in a stage on Server Core",
+    ),
+    (
+        "msiexec",
+        "install in a stage on Server Core and copy the files",
+    ),
+    (
+        "certutil",
+        "certoc.exe adds certificates on Nano Server, from 1809 on",
+    ),
+];
+
+/// What is known of a stage when the next begins.
+#[derive(Debug, Clone, Default)]
+struct State {
+    is_nano: bool,
+    /// Whether the stage runs as the user that Nano Server comes with.
+    is_plain_user: bool,
+    /// What was copied in, in small letters.
+    copied: String,
+}
+
+pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
+    let mut known: Vec<State> = Vec::with_capacity(stages.len());
+    for stage in stages {
+        let mut state = match &stage.base {
+            Base::Stage(index) => known[*index].clone(),
+            Base::Image(reference) => State {
+                is_nano: reference.is_nano_server(),
+                // The version of 2017 still ran everything as administrator.
+                is_plain_user: reference.build().is_none_or(|build| build > 16299),
+                copied: String::new(),
+            },
+            Base::Scratch | Base::Unknown => State::default(),
+        };
+        if state.is_nano {
+            for step in &stage.steps {
+                state.take(step, findings);
+            }
+        }
+        known.push(state);
+    }
+}
+
+impl State {
+    fn take(&mut self, step: &Step<'_>, findings: &mut Findings<'_>) {
+        let instruction = step.instruction;
+        match instruction.keyword.as_str() {
+            "USER" => {
+                let user = instruction.text().trim_matches('"');
+                self.is_plain_user = user.eq_ignore_ascii_case("ContainerUser");
+            }
+            "COPY" | "ADD" => self.copied += &instruction.text().to_ascii_lowercase(),
+            "SHELL" => {
+                let words = instruction.exec_form().unwrap_or_default();
+                let program = words.first().map(String::as_str).unwrap_or_default();
+                self.check_program(&program_name(program), step, None, findings);
+            }
+            _ => {
+                for command in commands(step) {
+                    self.check_program(&command.program(), step, Some(&command), findings);
+                    self.check_setx(step, &command, findings);
+                }
+                // What a command puts there may be the very program.
+                if instruction.keyword == "RUN" {
+                    self.copied += &instruction.text().to_ascii_lowercase();
+                }
+            }
+        }
+    }
+
+    fn check_program(
+        &self,
+        program: &str,
+        step: &Step<'_>,
+        command: Option<&Command>,
+        findings: &mut Findings<'_>,
+    ) {
+        let Some((name, instead)) = LACKING.iter().find(|(name, _)| *name == program) else {
+            return;
+        };
+        if self.copied.contains(name) {
+            return;
+        }
+        let position = command
+            .and_then(|command| command.words.first())
+            .map_or(step.instruction.start(), |word| word.range.start);
+        let line = step.instruction.line_of(position);
+        let message = format!("Nano Server has no {name}; {instead}");
+        findings.only(Rule::NanoServerLacks, Severity::Error, line, message);
+    }
+
+    fn check_setx(&self, step: &Step<'_>, command: &Command, findings: &mut Findings<'_>) {
+        let is_machine = command.words.iter().any(|word| word.is("/M"));
+        if !self.is_plain_user || command.program() != "setx" || !is_machine {
+            return;
+        }
+        let correction = findings.file.surrounded(
+            step.instruction,
+            "USER ContainerAdministrator",
+            "USER ContainerUser",
+        );
+        let message =
+            "setx /M needs ContainerAdministrator, and Nano Server runs this as ContainerUser";
+        findings.correct(Rule::NanoServerLacks, Severity::Error, message, correction);
+    }
+}

@@ -1,0 +1,88 @@
+//! What is wrong with Dockerfiles: as text for people, as JSON for scripts, as SARIF for review
+//! tools.
+
+use std::io::{self, Write};
+
+use serde_json::{Value, json};
+
+use super::sarif;
+use crate::lint::{Finding, Rule, Severity};
+
+/// A file's name as the user gave it, and what was found in it.
+pub type Linted = (String, Vec<Finding>);
+
+/// Writes `file:line: severity[rule]: why`, and under it the corrected lines.
+pub fn write_lint_text(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
+    for (file, findings) in files {
+        for finding in findings {
+            writeln!(
+                out,
+                "{file}:{}: {}[{}]: {}",
+                finding.line,
+                finding.severity.name(),
+                finding.rule.name(),
+                finding.message,
+            )?;
+            let lines = finding.fix.iter().flat_map(|fix| fix.lines());
+            for (label, line) in std::iter::once("fix:")
+                .chain(std::iter::repeat(""))
+                .zip(lines)
+            {
+                writeln!(out, "  {label:4} {line}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Writes the findings as the command line's contract has them.
+pub fn write_lint_json(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
+    let findings: Vec<Value> = files
+        .iter()
+        .flat_map(|(file, findings)| findings.iter().map(move |finding| (file, finding)))
+        .map(|(file, finding)| {
+            json!({
+                "file": file,
+                "line": finding.line,
+                "last_line": finding.last_line,
+                "rule": finding.rule.name(),
+                "severity": finding.severity.name(),
+                "message": finding.message,
+                "fix": finding.fix,
+            })
+        })
+        .collect();
+    serde_json::to_writer_pretty(&mut *out, &json!({ "findings": findings }))?;
+    out.write_all(b"\n")
+}
+
+/// Writes the findings as SARIF.
+pub fn write_lint_sarif(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
+    let rules = Rule::ALL.iter().map(|rule| sarif::Rule {
+        id: rule.name(),
+        summary: rule.summary().to_owned(),
+    });
+    let results = files
+        .iter()
+        .flat_map(|(file, findings)| findings.iter().map(|finding| result(file, finding)));
+    sarif::write("wincimg lint", rules.collect(), results.collect(), out)
+}
+
+fn result(file: &str, finding: &Finding) -> sarif::Result {
+    sarif::Result {
+        rule: finding.rule.name(),
+        level: match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        },
+        message: finding.message.clone(),
+        place: Some(sarif::Place {
+            file: file.to_owned(),
+            first_line: finding.line,
+            last_line: finding.last_line,
+        }),
+        subject: None,
+        fingerprint: None,
+        fix: finding.fix.clone(),
+    }
+}
