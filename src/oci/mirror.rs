@@ -234,7 +234,7 @@ async fn mirror_one(
     target: &Reference,
 ) -> MirroredImage {
     let from = Source::Registry(registry.repository(source));
-    let to = Sink::Registry(registry.repository(target));
+    let to = Sink::Registry(registry.repository(target).to_push_to());
     let copy = async {
         let wanted = source.digest().or(source.tag());
         let options = CopyOptions {

@@ -232,7 +232,9 @@ impl Sink {
     /// Opens the place, making it where it does not exist.
     pub async fn create(location: &Location, registry: &Registry) -> Result<Self, StoreError> {
         Ok(match location {
-            Location::Registry(reference) => Self::Registry(registry.repository(reference)),
+            Location::Registry(reference) => {
+                Self::Registry(registry.repository(reference).to_push_to())
+            }
             Location::Layout { dir, .. } => Self::Layout(Layout::create(dir).await?),
             Location::Archive { file, .. } => Self::Archive(ArchiveWriter::create(file).await?),
         })

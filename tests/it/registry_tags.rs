@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-use crate::support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +11,8 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::support::serve::serve;
+use crate::support::scripted::{Asked, Log, answer, scripted};
+use crate::support::serve::{Served, serve};
 use crate::support::{options, repository};
 
 /// How a server of many tags tells where the next page is.
@@ -25,7 +24,7 @@ enum Paging {
 }
 
 /// A server of 5,000 tags, and a counter of the requests for them.
-fn many_tags(paging: Paging) -> (support::serve::Served, Arc<AtomicUsize>) {
+fn many_tags(paging: Paging) -> (Served, Arc<AtomicUsize>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let counter = requests.clone();
     let list = move |RawQuery(query): RawQuery| {
@@ -76,4 +75,85 @@ async fn pages_that_lead_back_to_themselves_are_an_error() {
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
     let error = repository.tags().await.unwrap_err();
     assert!(error.to_string().contains("leads nowhere new"), "{error}");
+}
+
+/// A server of tags in pages of two, whose links are made from what the next page's query is.
+fn linking(link: impl Fn(&str) -> String + Clone + Send + Sync + 'static) -> (Log, Served) {
+    scripted(move |asked: &Asked| {
+        let tags = ["1", "2", "3", "4", "5"];
+        let start = asked.field("last").map_or(0, |last| last.parse().unwrap());
+        let page: Vec<_> = tags.iter().skip(start).take(2).collect();
+        if asked.path != "/v2/a/tags/list" {
+            return answer(404, &[], "");
+        }
+        let body = serde_json::json!({ "tags": page }).to_string();
+        if start + 2 < tags.len() {
+            let link = link(&format!("n=2&last={}", start + 2));
+            answer(200, &[("Link", &link)], body)
+        } else {
+            answer(200, &[], body)
+        }
+    })
+}
+
+#[tokio::test]
+async fn every_link_leads_to_all_tags() {
+    let links: [fn(&str) -> String; 14] = [
+        |query| format!("</v2/a/tags/list?{query}>; rel=\"next\""),
+        |query| format!("</v2/a/tags/list?{query}>; rel='next'"),
+        |query| format!("</v2/a/tags/list?{query}>; rel = \"next\""),
+        |query| format!("</v2/a/tags/list?{query}>; rel=\"last next\""),
+        |query| format!("</v2/a/tags/list?{query}>; title=\"a, b\"; rel=next"),
+        |query| format!("</docs>; rel=help, </v2/a/tags/list?{query}>; rel=next"),
+        |query| format!("</v2/a/tags/list?{query}>"),
+        |query| format!("/v2/a/tags/list?{query}; rel=next"),
+        |query| format!("<tags/list?{query}>; rel=next"),
+        |query| format!("<?{query}>; rel=next"),
+        |query| format!("<http://registry.internal:8080/v2/a/tags/list?{query}>; rel=next"),
+        |query| format!("</repository/docker/v2/a/tags/list?{query}>; rel=next"),
+        |query| {
+            format!("<https://repo.lan/artifactory/api/docker/x/v2/a/tags/list?{query}>; rel=next")
+        },
+        |_| "<https://elsewhere.lan/next-page>; rel=next".to_owned(),
+    ];
+    for link in links {
+        let (log, server) = linking(link);
+        let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+        let tags = repository.tags().await.unwrap();
+        assert_eq!(tags, ["1", "2", "3", "4", "5"], "{}", link("QUERY"));
+        assert_eq!(log.count("GET", "/tags/list"), 3, "{}", link("QUERY"));
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_cannot_be_read_where_last_is_not_known_is_an_error() {
+    let (_log, server) = scripted(|asked: &Asked| match asked.path.as_str() {
+        "/v2/a/tags/list" => answer(200, &[("Link", "<more")], r#"{"tags":["1","2"]}"#),
+        _ => answer(200, &[], "{}"),
+    });
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let error = repository.tags().await.unwrap_err();
+    assert!(error.to_string().contains("cannot be read"), "{error}");
+}
+
+#[tokio::test]
+async fn a_registry_with_short_pages_is_asked_for_short_pages() {
+    for longest in [100, 50] {
+        let (log, server) = scripted(move |asked: &Asked| {
+            match (
+                asked.path.as_str(),
+                asked.field("n").map(|n| n.parse::<usize>().unwrap()),
+            ) {
+                ("/v2/a/tags/list", Some(n)) if n > longest => answer(400, &[], ""),
+                ("/v2/a/tags/list", _) => answer(200, &[], r#"{"tags":["1",null,"2"]}"#),
+                _ => answer(200, &[], "{}"),
+            }
+        });
+        let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+        for _ in 0..2 {
+            assert_eq!(repository.tags().await.unwrap(), ["1", "2"], "{longest}");
+        }
+        let expected = if longest == 100 { 3 } else { 4 };
+        assert_eq!(log.count("GET", "/tags/list"), expected, "{longest}");
+    }
 }

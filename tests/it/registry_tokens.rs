@@ -14,6 +14,7 @@ use wincimg::diagnose::Diagnose;
 use wincimg::oci::remote::{Login, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
 
+use crate::support::scripted::{Asked, answer, scripted};
 use crate::support::serve::{Served, serve};
 use crate::support::{chain, describe, docker_config, loopback_options, repository};
 
@@ -331,4 +332,37 @@ async fn a_token_server_without_tls_must_be_listed_too() {
         "{hint}"
     );
     assert_eq!(office.lock().unwrap().asked.len(), 0);
+}
+
+#[tokio::test]
+async fn a_token_is_found_in_every_answer_that_has_one() {
+    for body in [
+        r#"{"token":"t","access_token":"t","expires_in":300,"issued_at":"2026-01-01T00:00:00Z"}"#,
+        r#"{"access_token":"t","token":"t","refresh_token":null}"#,
+        r#"{"access_token":"t"}"#,
+        r#"{"token":"","access_token":"t"}"#,
+        r#"{"token":null,"access_token":"t"}"#,
+        r#"{"token":"t","expires_in":"300"}"#,
+        r#"{"token":"t","expires_in":300.5}"#,
+        r#"{"token":"t","expires_in":-1}"#,
+        r#"{"token":"t","expires_in":1e300}"#,
+        r#"{"token":"t","expires_in":null,"issued_at":null,"scope":null,"x":{"y":[1]}}"#,
+        r#"{"token":"t","expires_in":"soon"}"#,
+        r#"{"token":"t","expires_in":{}}"#,
+    ] {
+        let (log, server) = scripted(move |asked: &Asked| {
+            let realm = format!("http://{}/token", asked.header("host").unwrap());
+            let challenge = format!(r#"Bearer realm="{realm}",service="x""#);
+            match (asked.path.as_str(), asked.header("authorization")) {
+                ("/token", _) => answer(200, &[], body),
+                (_, Some("Bearer t")) => answer(200, &[], r#"{"tags":["1"]}"#),
+                _ => answer(401, &[("WWW-Authenticate", &challenge)], ""),
+            }
+        });
+        let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+        for _ in 0..2 {
+            assert_eq!(repository.tags().await.unwrap(), ["1"], "{body}");
+        }
+        assert_eq!(log.count("GET", "/token"), 1, "{body}");
+    }
 }

@@ -6,7 +6,7 @@ use std::fmt;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::challenge::{Challenge, Scope};
+use super::challenge::Challenge;
 use super::credentials::Proof;
 use super::error::RegistryError;
 use super::registry::Registry;
@@ -81,7 +81,7 @@ impl Registry {
         let inner = &self.0;
         let host = inner.host(host);
         let what = "open its API".to_owned();
-        let request = Request::new(&host, Scope::none(), Method::GET, String::new(), what);
+        let request = Request::new(&host, "", Method::GET, String::new(), what);
         inner.call(&request).await?;
         let url = &host.base(&inner.http).await?.url;
         let connection = match (url.scheme(), inner.http.is_listed(url)) {
@@ -97,7 +97,7 @@ impl Registry {
         Ok(Ping {
             connection,
             login,
-            credential: inner.credential(&host).await?.to_string(),
+            credential: inner.credential(&host, "").await?.to_string(),
             host: host.name.clone(),
         })
     }
@@ -113,7 +113,7 @@ impl Registry {
     ) -> Result<Option<DaemonCredential>, RegistryError> {
         let inner = &self.0;
         let host = inner.host(&ping.host);
-        let credential = inner.credential(&host).await?;
+        let credential = inner.credential(&host, "").await?;
         let Some(proof) = &credential.proof else {
             return Ok(None);
         };

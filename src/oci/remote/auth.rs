@@ -7,7 +7,7 @@ use base64::prelude::BASE64_STANDARD;
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{StatusCode, Url};
-use serde::Deserialize;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::challenge::{Challenge, Scope, Token, bearer};
@@ -20,16 +20,10 @@ use crate::net::{Exchange, HttpError, Redirects, host_of, shown};
 /// What is said of the credential to a host that gets none because it is another one.
 pub(super) const NOT_SENT: &str = "no credential (none is sent to another host)";
 
-/// The answer of a token server.
-#[derive(Deserialize)]
-struct TokenAnswer {
-    #[serde(alias = "access_token")]
-    token: Option<String>,
-    expires_in: Option<u64>,
-}
-
 /// The specification's lifetime of a token that does not say its own.
-const DEFAULT_LIFETIME: u64 = 60;
+const DEFAULT_LIFETIME: Duration = Duration::from_mins(1);
+const SHORTEST_LIFETIME: Duration = Duration::from_secs(10);
+const LONGEST_LIFETIME: Duration = Duration::from_hours(24);
 /// A token is not sent any more this long before its end, so that it does not expire on the way.
 const MARGIN: Duration = Duration::from_secs(5);
 const TOKEN_LIMIT: u64 = 1024 * 1024;
@@ -39,12 +33,13 @@ impl Inner {
     pub(super) async fn authorization(
         &self,
         host: &Host,
+        repository: &str,
         scope: &Scope,
     ) -> Result<Option<HeaderValue>, RegistryError> {
         let Some(challenge) = host.challenge() else {
             return Ok(None);
         };
-        let credential = self.credential(host).await?;
+        let credential = self.credential(host, repository).await?;
         let base = host.base(&self.http).await?;
         if credential.proof.is_some() {
             self.check_protected(&base.url, credential)?;
@@ -72,31 +67,50 @@ impl Inner {
         }
     }
 
-    /// The host's credential, looked up once.
+    /// The credential for a repository of the host, or without a name for the host itself; they
+    /// are looked up once.
     pub(super) async fn credential<'h>(
         &self,
         host: &'h Host,
+        repository: &str,
     ) -> Result<&'h Credential, RegistryError> {
-        host.credential
-            .get_or_try_init(|| async {
-                let name = host.name.clone();
-                let file = self.options.config_file.clone();
-                let lookup = move || super::credentials::look_up(&name, file.as_deref());
-                let what = format!("find the credential for {}", host.name);
-                self.http
-                    .bounded(&what, async {
-                        let found = tokio::task::spawn_blocking(lookup).await;
-                        found.unwrap_or_else(|error| {
-                            Err(RegistryError::Credential {
-                                host: host.name.clone(),
-                                origin: "Docker's config.json".to_owned(),
-                                reason: error.to_string(),
-                            })
+        let all = host.credentials.get_or_try_init(|| async {
+            let name = host.name.clone();
+            let file = self.options.config_file.clone();
+            let lookup = move || super::credentials::look_up(&name, file.as_deref());
+            let what = format!("find the credential for {}", host.name);
+            self.http
+                .bounded(&what, async {
+                    let found = tokio::task::spawn_blocking(lookup).await;
+                    found.unwrap_or_else(|error| {
+                        Err(RegistryError::Credential {
+                            host: host.name.clone(),
+                            origin: "Docker's config.json".to_owned(),
+                            reason: error.to_string(),
                         })
                     })
-                    .await
-            })
-            .await
+                })
+                .await
+        });
+        Ok(all.await?.of(repository))
+    }
+
+    /// Learns how the host wants to be convinced, by asking for the root of its API: what it hides
+    /// from strangers it may do without a challenge. Done once.
+    pub(super) async fn knock(&self, host: &Host) -> Result<(), RegistryError> {
+        let base = &host.base(&self.http).await?.url;
+        let knocking = host.knocked.get_or_try_init(|| async {
+            let mut exchange = Exchange::get("open its API", Host::root(base));
+            exchange.redirects = Redirects::Anywhere;
+            let response = self.http.follow(&exchange).await?;
+            if response.status() == StatusCode::UNAUTHORIZED
+                && response.url().origin() == base.origin()
+            {
+                host.learn(&response);
+            }
+            Ok::<_, RegistryError>(())
+        });
+        knocking.await.copied()
     }
 
     fn check_protected(&self, url: &Url, credential: &Credential) -> Result<(), RegistryError> {
@@ -124,6 +138,7 @@ impl Inner {
                 what: format!("give a token at {}", shown(realm)),
                 tried: credential.to_string(),
                 detail: String::new(),
+                known: false,
             },
             _ if matches!(error, RegistryError::PlainCredentials { .. }) => error,
             _ => RegistryError::Token {
@@ -137,19 +152,22 @@ impl Inner {
             RegistryError::protocol(host_of(realm), &what, reason)
         };
         // The parser's own message would quote the answer, and with it perhaps a token.
-        let answer: TokenAnswer = serde_json::from_slice(&body)
-            .map_err(|_| broken("it is not a JSON object with a token"))?;
-        let text = answer
-            .token
-            .filter(|token| !token.is_empty())
-            .ok_or_else(|| broken("it has neither token nor access_token"))?;
+        let Ok(Value::Object(answer)) = serde_json::from_slice(&body) else {
+            return Err(broken("it is not a JSON object with a token"));
+        };
+        let text = ["token", "access_token"]
+            .into_iter()
+            .find_map(|key| answer.get(key)?.as_str().filter(|token| !token.is_empty()))
+            .ok_or_else(|| broken("it has neither token nor access_token"))?
+            .to_owned();
         let lifetime = answer
-            .expires_in
+            .get("expires_in")
+            .and_then(seconds)
             .unwrap_or(DEFAULT_LIFETIME)
-            .clamp(10, 24 * 3600);
+            .clamp(SHORTEST_LIFETIME, LONGEST_LIFETIME);
         Ok(Token {
             text: Secret::new(text),
-            expires: Instant::now() + Duration::from_secs(lifetime) - MARGIN,
+            expires: Instant::now() + lifetime - MARGIN,
         })
     }
 
@@ -205,6 +223,16 @@ impl Inner {
             })
             .await
     }
+}
+
+/// A lifetime, which some servers write as a text or with a fraction; none where it makes no sense.
+fn seconds(value: &Value) -> Option<Duration> {
+    let number = value
+        .as_f64()
+        .or_else(|| value.as_str()?.trim().parse().ok());
+    Duration::try_from_secs_f64(number?)
+        .ok()
+        .filter(|time| !time.is_zero())
 }
 
 fn basic(user: &str, password: &Secret) -> String {

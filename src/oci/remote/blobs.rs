@@ -27,10 +27,12 @@ impl Repository {
     /// Whether the repository has a blob.
     pub async fn has_blob(&self, digest: &Digest) -> Result<bool, RegistryError> {
         let what = format!("look for blob {digest} of {self}");
+        // Of a GET, the body is left unread.
         let request = self.request(Method::HEAD, &format!("blobs/{digest}"), what);
-        match self.inner().call(&request).await {
+        let answer = self.look(request).await;
+        match answer {
             Ok(_) => Ok(true),
-            Err(error) if error.is_not_found() => Ok(false),
+            Err(error) if self.means_missing(&error) => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -90,11 +90,13 @@ impl Challenge {
         }
     }
 
-    /// The challenge of a 401 answer that this client can meet; tokens are preferred to passwords.
-    pub(super) fn read(headers: &HeaderMap) -> Option<Self> {
+    /// The challenge of a 401 answer from `url` that this client can meet; tokens are preferred to
+    /// passwords.
+    pub(super) fn read(headers: &HeaderMap, url: &Url) -> Option<Self> {
         let mut basic = None;
         for value in headers.get_all(WWW_AUTHENTICATE) {
-            for challenge in ChallengeParser::new(value.to_str().ok()?).map_while(Result::ok) {
+            let text = in_plain_words(value);
+            for challenge in ChallengeParser::new(&text).map_while(Result::ok) {
                 let parameter = |name: &str| {
                     let found = challenge
                         .params
@@ -102,8 +104,12 @@ impl Challenge {
                         .find(|(key, _)| key.eq_ignore_ascii_case(name));
                     found.map(|(_, value)| value.to_unescaped())
                 };
-                if challenge.scheme.eq_ignore_ascii_case("bearer") {
-                    let realm = parameter("realm").and_then(|realm| Url::parse(&realm).ok())?;
+                // A challenge without a realm to go to makes no sense; there may be another one.
+                let realm = parameter("realm").filter(|realm| !realm.trim().is_empty());
+                if challenge.scheme.eq_ignore_ascii_case("bearer")
+                    && let Some(realm) = realm.and_then(|realm| url.join(realm.trim()).ok())
+                    && matches!(realm.scheme(), "http" | "https")
+                {
                     return Some(Self::Bearer {
                         realm,
                         service: parameter("service"),
@@ -114,9 +120,32 @@ impl Challenge {
                     basic = Some(Self::Basic);
                 }
             }
+            // What comes behind a challenge that cannot be read.
+            let mut words = text.split([',', ' ']);
+            if words.any(|word| word.eq_ignore_ascii_case("basic")) {
+                basic = Some(Self::Basic);
+            }
         }
         basic
     }
+}
+
+/// A header's text as the grammar has it: in ASCII, with one space where there are several.
+fn in_plain_words(value: &HeaderValue) -> String {
+    let mut quoted = false;
+    let mut before = ' ';
+    let text = String::from_utf8_lossy(value.as_bytes());
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c == '"' && before != '\\' {
+            quoted = !quoted;
+        }
+        if quoted || c != ' ' || before != ' ' {
+            plain.push(if c.is_ascii() { c } else { '?' });
+        }
+        before = c;
+    }
+    plain
 }
 
 /// A token and the time after which it is not worth sending.
@@ -166,9 +195,10 @@ mod tests {
     fn read(challenges: &[&str]) -> Option<Challenge> {
         let mut headers = HeaderMap::new();
         for challenge in challenges {
-            headers.append(WWW_AUTHENTICATE, challenge.parse().unwrap());
+            let value = HeaderValue::from_bytes(challenge.as_bytes()).unwrap();
+            headers.append(WWW_AUTHENTICATE, value);
         }
-        Challenge::read(&headers)
+        Challenge::read(&headers, &"https://repo.lan/v2/".parse().unwrap())
     }
 
     #[test]
@@ -190,7 +220,47 @@ mod tests {
     fn challenges_that_cannot_be_met_are_none() {
         assert_eq!(read(&[]), None);
         assert_eq!(read(&["Digest realm=\"r\", nonce=\"n\""]), None);
-        assert_eq!(read(&["Bearer realm=\"no URL\""]), None);
+        assert_eq!(read(&["Bearer realm=\"mailto:me\""]), None);
+        assert_eq!(read(&["Bearer realm=\"\""]), None);
+        assert_eq!(read(&["Bearer service=\"x\""]), None);
+    }
+
+    #[test]
+    fn a_challenge_that_makes_no_sense_leaves_the_one_beside_it() {
+        for challenges in [
+            &["Bearer", "Basic realm=\"r\""][..],
+            &["Bearer realm=\"\", Basic realm=\"r\""],
+            &["Bearer realm=, Basic realm=\"r\""],
+            &["Basic realm=\"r\"", "Bearer realm=\"ftp://x\""],
+            &["Basic realm=\"Zugang für alle\""],
+            &["Basic  realm=\"two spaces\""],
+            &["Basic"],
+        ] {
+            assert_eq!(read(challenges), Some(Challenge::Basic), "{challenges:?}");
+        }
+    }
+
+    #[test]
+    fn a_realm_may_be_relative_and_spaces_and_words_odd() {
+        let realm = |challenge: &str| match read(&[challenge]) {
+            Some(Challenge::Bearer { realm, service, .. }) => {
+                Some((String::from(realm), service.unwrap_or_default()))
+            }
+            _ => None,
+        };
+        let expected = |realm: &str, service: &str| Some((realm.to_owned(), service.to_owned()));
+        assert_eq!(
+            realm(r#"Bearer realm="/service/token",service="harbor-registry""#),
+            expected("https://repo.lan/service/token", "harbor-registry")
+        );
+        assert_eq!(
+            realm(r#"Bearer   realm="https://auth/token",  service="a  b""#),
+            expected("https://auth/token", "a  b")
+        );
+        assert_eq!(
+            realm("Bearer realm=\"https://auth/token\",service=\"Über\""),
+            expected("https://auth/token", "?ber")
+        );
     }
 
     #[test]

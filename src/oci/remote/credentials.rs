@@ -1,22 +1,27 @@
-//! The user's credential for a registry: Docker's `config.json` and the helpers it names.
+//! The user's credentials for a registry: Docker's `config.json` and the helpers it names.
 //!
-//! `docker_credential` reads the file and runs the helpers; this module finds the file, knows
-//! under which names Docker Hub's credential is kept, and remembers where a credential came from,
-//! because an error has to say which one was tried.
+//! `docker_credential` runs the helpers. The file is read here, because it is written by many
+//! programs: keys are hosts, URLs or, podman's, paths of repositories; values may be null or empty.
+//! This module also remembers where a credential came from, because an error has to say which one
+//! was tried.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use docker_credential::{CredentialRetrievalError, DockerCredential};
 use serde::Deserialize;
 
 use super::error::RegistryError;
 
 /// A text that never shows itself.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
 pub(super) struct Secret(String);
 
 impl Secret {
@@ -65,76 +70,243 @@ impl fmt::Display for Credential {
     }
 }
 
-/// The part of `config.json` that says who keeps a credential.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct Helpers {
-    creds_store: Option<String>,
-    cred_helpers: HashMap<String, String>,
+/// The credentials that there are for one host.
+#[derive(Debug, Clone)]
+pub(super) struct Credentials {
+    /// The one for all of it.
+    host: Credential,
+    /// Those for some of its repositories, by the beginning of their names, the longest first.
+    paths: Vec<(String, Credential)>,
 }
 
-impl Helpers {
-    fn origin(&self, file: &Path, key: &str) -> String {
-        let helper = self.cred_helpers.get(key).filter(|name| !name.is_empty());
-        match helper.or(self.creds_store.as_ref()) {
-            Some(name) => format!("docker-credential-{name} ({})", file.display()),
-            None => file.display().to_string(),
+impl Credentials {
+    fn only(host: Credential) -> Self {
+        let paths = Vec::new();
+        Self { host, paths }
+    }
+
+    /// The credential for a repository; without a name, for the host itself.
+    pub(super) fn of(&self, repository: &str) -> &Credential {
+        let lies_in = |path: &str| {
+            let rest = repository.strip_prefix(path);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let narrower = self.paths.iter().find(|(path, _)| lies_in(path));
+        narrower.map_or(&self.host, |(_, credential)| credential)
+    }
+}
+
+/// What `config.json` says of credentials.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ConfigFile {
+    auths: Option<BTreeMap<String, Option<Entry>>>,
+    creds_store: Option<String>,
+    cred_helpers: Option<BTreeMap<String, Option<String>>>,
+}
+
+/// A credential in the file itself.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Entry {
+    auth: Option<Secret>,
+    username: Option<String>,
+    password: Option<Secret>,
+    identitytoken: Option<Secret>,
+}
+
+/// What a key of the file stands for.
+#[derive(Debug, PartialEq, Eq)]
+enum Place<'k> {
+    Host(&'k str),
+    /// A repository, or all below it.
+    Path(&'k str, &'k str),
+}
+
+impl<'k> Place<'k> {
+    /// Docker's keys are hosts and URLs, whose path means nothing; podman's may be repositories.
+    fn of(key: &'k str) -> Self {
+        let bare = key
+            .strip_prefix("https://")
+            .or_else(|| key.strip_prefix("http://"));
+        let (host, path) = match bare.unwrap_or(key).split_once('/') {
+            Some((host, path)) => (host, path.trim_end_matches('/')),
+            None => (bare.unwrap_or(key), ""),
+        };
+        match path {
+            "" | "v1" | "v2" => Self::Host(host),
+            _ if bare.is_some() => Self::Host(host),
+            path => Self::Path(host, path),
         }
     }
 }
 
-/// Looks up a host's credential. `file` is the one the user named; without it Docker's own is
+impl Entry {
+    /// The credential, if it has one; an error where what it has cannot be read.
+    fn proof(&self) -> Result<Option<Proof>, &'static str> {
+        let filled = |secret: &Option<Secret>| secret.clone().filter(|it| !it.0.is_empty());
+        if let Some(token) = filled(&self.identitytoken) {
+            return Ok(Some(Proof::IdentityToken(token)));
+        }
+        if let Some(auth) = filled(&self.auth) {
+            let (user, password) =
+                decode(&auth).ok_or("its auth is not USER:PASSWORD in base64")?;
+            return Ok((!user.is_empty()).then_some(Proof::Password { user, password }));
+        }
+        let user = self.username.clone().filter(|user| !user.is_empty());
+        let password = self.password.clone();
+        Ok(user
+            .zip(password)
+            .map(|(user, password)| Proof::Password { user, password }))
+    }
+}
+
+fn decode(auth: &Secret) -> Option<(String, Secret)> {
+    let lenient =
+        GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
+    let bytes = GeneralPurpose::new(&STANDARD, lenient).decode(auth.0.trim());
+    let text = String::from_utf8(bytes.ok()?).ok()?;
+    let (user, password) = text.split_once(':')?;
+    // Old versions of Docker padded what they encoded.
+    let password = password.trim_end_matches('\0');
+    Some((user.to_owned(), Secret::new(password.to_owned())))
+}
+
+/// Looks up a host's credentials. `file` is the one the user named; without it Docker's own is
 /// read, and its absence is no error. Blocks while a helper runs.
-pub(super) fn look_up(host: &str, file: Option<&Path>) -> Result<Credential, RegistryError> {
-    let fail = |origin: String, reason: String| RegistryError::Credential {
-        host: host.to_owned(),
+pub(super) fn look_up(host: &str, file: Option<&Path>) -> Result<Credentials, RegistryError> {
+    let none = |origin: String| Credential {
+        proof: None,
         origin,
-        reason,
     };
     let Some(path) = file.map(Path::to_owned).or_else(default_file) else {
-        return Ok(Credential {
-            proof: None,
-            origin: "Docker's config.json: no home directory".to_owned(),
-        });
+        let origin = "Docker's config.json: no home directory".to_owned();
+        return Ok(Credentials::only(none(origin)));
     };
     let shown = path.display().to_string();
     let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && file.is_none() => {
-            return Ok(Credential {
-                proof: None,
-                origin: format!("{shown}, which does not exist"),
-            });
+            let origin = format!("{shown}, which does not exist");
+            return Ok(Credentials::only(none(origin)));
         }
-        Err(error) => return Err(fail(shown, error.to_string())),
+        Err(error) => return Err(failed(host, shown, error.to_string())),
     };
-    let helpers: Helpers = serde_json::from_slice(&text).map_err(|error| {
-        fail(
-            shown.clone(),
-            format!("it is not Docker's config.json: {error}"),
-        )
+    // A parser's message would name a value where it is of the wrong type.
+    let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let reason = format!("it is not Docker's config.json: line {line}, column {column}");
+        failed(host, shown.clone(), reason)
     })?;
+    Lookup {
+        host,
+        config: &config,
+        file: &shown,
+    }
+    .run()
+}
 
-    for key in keys(host) {
-        let origin = helpers.origin(&path, key);
-        match docker_credential::get_credential_from_reader(text.as_slice(), key) {
-            Ok(found) => {
-                if let Some(proof) = proof(found) {
-                    let proof = Some(proof);
-                    return Ok(Credential { proof, origin });
+/// The search in one file for one host.
+struct Lookup<'a> {
+    host: &'a str,
+    config: &'a ConfigFile,
+    file: &'a str,
+}
+
+impl Lookup<'_> {
+    fn run(&self) -> Result<Credentials, RegistryError> {
+        let names = names(self.host);
+        let is_this = |host: &str| names.contains(&host);
+        let mut paths = Vec::new();
+        let mut own = Vec::new();
+        for (key, entry) in self.config.auths.iter().flatten() {
+            let Some(entry) = entry else { continue };
+            match Place::of(key) {
+                Place::Host(host) if is_this(host) => own.push((key, entry)),
+                Place::Path(host, path) if is_this(host) => {
+                    if let Some(credential) = self.entry(key, entry)? {
+                        paths.push((path.to_owned(), credential));
+                    }
                 }
+                _ => {}
             }
-            Err(error) => {
-                if let Some(reason) = failure(&error) {
-                    return Err(fail(origin, reason));
-                }
+        }
+        paths.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
+        // The key as Docker writes it goes before its variants.
+        own.sort_by_key(|(key, _)| {
+            names
+                .iter()
+                .position(|name| name == key)
+                .unwrap_or(usize::MAX)
+        });
+        let host = self.of_host(&own)?;
+        Ok(Credentials { host, paths })
+    }
+
+    /// The helper for this host, then the file itself, then the helper for all.
+    fn of_host(&self, own: &[(&String, &Entry)]) -> Result<Credential, RegistryError> {
+        let names = names(self.host);
+        let helpers = self.config.cred_helpers.iter().flatten();
+        let helper = helpers
+            .filter(|(key, _)| matches!(Place::of(key), Place::Host(host) if names.contains(&host)))
+            .find_map(|(_, helper)| helper.as_deref().filter(|name| !name.is_empty()));
+        if let Some(helper) = helper {
+            return self.ask_helper(helper);
+        }
+        for (key, entry) in own {
+            if let Some(credential) = self.entry(key, entry)? {
+                return Ok(credential);
             }
+        }
+        match self.config.creds_store.as_deref() {
+            None | Some("") => Ok(Credential {
+                proof: None,
+                origin: self.file.to_owned(),
+            }),
+            Some(store) => self.ask_helper(store),
         }
     }
-    Ok(Credential {
-        proof: None,
-        origin: helpers.origin(&path, host),
-    })
+
+    fn entry(&self, key: &str, entry: &Entry) -> Result<Option<Credential>, RegistryError> {
+        let proof = entry.proof().map_err(|reason| {
+            let origin = format!("{}, entry {key:?}", self.file);
+            failed(self.host, origin, reason.to_owned())
+        })?;
+        Ok(proof.map(|proof| Credential {
+            proof: Some(proof),
+            origin: self.file.to_owned(),
+        }))
+    }
+
+    fn ask_helper(&self, helper: &str) -> Result<Credential, RegistryError> {
+        let origin = format!("docker-credential-{helper} ({})", self.file);
+        let config = serde_json::json!({ "credsStore": helper }).to_string();
+        for server in servers(self.host) {
+            match docker_credential::get_credential_from_reader(config.as_bytes(), server) {
+                Ok(found) => {
+                    if let Some(proof) = proof(found) {
+                        let proof = Some(proof);
+                        return Ok(Credential { proof, origin });
+                    }
+                }
+                Err(error) => {
+                    if let Some(reason) = failure(&error) {
+                        return Err(failed(self.host, origin, reason));
+                    }
+                }
+            }
+        }
+        let proof = None;
+        Ok(Credential { proof, origin })
+    }
+}
+
+fn failed(host: &str, origin: String, reason: String) -> RegistryError {
+    RegistryError::Credential {
+        host: host.to_owned(),
+        origin,
+        reason,
+    }
 }
 
 /// `$DOCKER_CONFIG/config.json`, else `~/.docker/config.json`.
@@ -147,7 +319,15 @@ fn default_file() -> Option<PathBuf> {
 }
 
 /// The names under which a host's credential may be kept, the usual one first.
-fn keys(host: &str) -> Vec<&str> {
+fn names(host: &str) -> Vec<&str> {
+    match host {
+        "docker.io" => vec!["index.docker.io", "docker.io", "registry-1.docker.io"],
+        other => vec![other],
+    }
+}
+
+/// The names under which helpers are asked for it.
+fn servers(host: &str) -> Vec<&str> {
     match host {
         "docker.io" => vec![
             "https://index.docker.io/v1/",
@@ -202,10 +382,26 @@ mod tests {
     use super::*;
 
     fn with_config(json: &str, host: &str) -> (Result<Credential, RegistryError>, PathBuf) {
+        with_config_for(json, host, "")
+    }
+
+    fn with_config_for(
+        json: &str,
+        host: &str,
+        repository: &str,
+    ) -> (Result<Credential, RegistryError>, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.json");
         fs::write(&file, json).unwrap();
-        (look_up(host, Some(&file)), file)
+        let found = look_up(host, Some(&file)).map(|all| all.of(repository).clone());
+        (found, file)
+    }
+
+    fn user(json: &str, host: &str, repository: &str) -> Option<String> {
+        match with_config_for(json, host, repository).0.unwrap().proof {
+            Some(Proof::Password { user, .. }) => Some(user),
+            _ => None,
+        }
     }
 
     // "bob:sesame"
@@ -242,6 +438,73 @@ mod tests {
         let (found, _) = with_config(json, "repo.lan");
         let expected = Proof::IdentityToken(Secret::new("abc".into()));
         assert_eq!(found.unwrap().proof, Some(expected));
+    }
+
+    #[test]
+    fn what_is_null_or_empty_is_as_if_it_were_not_there() {
+        let auth = "\"auth\":\"Ym9iOnNlc2FtZQ\"";
+        for json in [
+            format!(
+                r#"{{"credHelpers":null,"credsStore":null,"auths":{{"repo.lan":{{{auth}}}}}}}"#
+            ),
+            format!(r#"{{"credHelpers":{{"repo.lan":""}},"auths":{{"repo.lan":{{{auth}}}}}}}"#),
+            format!(r#"{{"credsStore":"","auths":{{"a":null,"repo.lan":{{{auth}}}}}}}"#),
+            format!(r#"{{"auths":{{"repo.lan":{{{auth},"identitytoken":"","email":null}}}}}}"#),
+            format!(r#"{{"auths":{{"repo.lan":{{{auth},"identitytoken":null}}}}}}"#),
+        ] {
+            assert_eq!(
+                user(&json, "repo.lan", "").as_deref(),
+                Some("bob"),
+                "{json}"
+            );
+        }
+        assert_eq!(user(r#"{"auths":null}"#, "repo.lan", ""), None);
+        assert_eq!(user(r#"{"auths":{"repo.lan":{}}}"#, "repo.lan", ""), None);
+    }
+
+    #[test]
+    fn a_key_may_be_a_url_or_have_a_path() {
+        for key in [
+            "repo.lan:5000/",
+            "repo.lan:5000/v1/",
+            "repo.lan:5000/v2/",
+            "repo.lan:5000/v2",
+            "https://repo.lan:5000",
+            "https://repo.lan:5000/v2/",
+            "http://repo.lan:5000/artifactory/api/docker/x",
+        ] {
+            let json = format!(r#"{{"auths":{{"{key}":{{"auth":"Ym9iOnNlc2FtZQ=="}}}}}}"#);
+            let found = user(&json, "repo.lan:5000", "any");
+            assert_eq!(found.as_deref(), Some("bob"), "{key}");
+            assert_eq!(user(&json, "repo.lan", "any"), None, "{key}");
+        }
+    }
+
+    #[test]
+    fn a_repository_may_have_a_credential_of_its_own() {
+        let json = r#"{"auths":{
+            "repo.lan":{"username":"all","password":"x"},
+            "repo.lan/team":{"username":"team","password":"x"},
+            "repo.lan/team/app":{"username":"app","password":"x"}}}"#;
+        for (repository, expected) in [
+            ("", "all"),
+            ("teams/app", "all"),
+            ("team", "team"),
+            ("team/web", "team"),
+            ("team/app", "app"),
+            ("team/app/sub", "app"),
+        ] {
+            let found = user(json, "repo.lan", repository);
+            assert_eq!(found.as_deref(), Some(expected), "{repository}");
+        }
+    }
+
+    #[test]
+    fn an_entry_that_cannot_be_decoded_is_named_without_its_content() {
+        let json = r#"{"auths":{"repo.lan":{"auth":"se-cret!"}}}"#;
+        let message = with_config(json, "repo.lan").0.unwrap_err().to_string();
+        assert!(message.contains("entry \"repo.lan\""), "{message}");
+        assert!(!message.contains("se-cret"), "{message}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use reqwest::{Response, StatusCode};
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::diagnose::{Blame, Diagnose};
 use crate::net::{FileError, Http, HttpError, Transient, host_of, retry_after};
@@ -30,6 +30,8 @@ pub enum RegistryError {
         tried: String,
         /// The registry's own words, with a leading colon.
         detail: String,
+        /// Whether a token was given for the credential, so that it is right, but not enough.
+        known: bool,
     },
     /// 403: the credential is known, but not allowed to do this.
     #[error("{host} refused to {what} (403 forbidden): tried {tried}{detail}")]
@@ -134,6 +136,29 @@ impl RegistryError {
         self.status() == Some(StatusCode::NOT_FOUND)
     }
 
+    /// Whether the one who asks is known, or need not be, and may not do this.
+    pub(super) fn is_not_allowed(&self) -> bool {
+        match self {
+            Self::Forbidden { .. } => true,
+            Self::Unauthorized { known, .. } => *known,
+            _ => false,
+        }
+    }
+
+    /// Whether a registry, or a proxy before it, knows no HEAD.
+    pub(super) fn refuses_head(&self) -> bool {
+        self.status()
+            .is_some_and(|status| matches!(status.as_u16(), 400 | 405 | 501))
+    }
+
+    /// The status of any answer, the token server's included.
+    pub(super) fn answered(&self) -> Option<StatusCode> {
+        match self {
+            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.answered(),
+            other => other.status(),
+        }
+    }
+
     /// A hasher whose result can be compared with `expected`.
     pub(super) fn hasher_of(expected: &Digest) -> Result<Hasher, Self> {
         Hasher::of(expected).map_err(|_| Self::DigestAlgorithm(expected.to_string()))
@@ -216,6 +241,12 @@ impl Diagnose for RegistryError {
 /// What to do about an answer, where being a registry's says more than it does by itself.
 fn http_hint(error: &HttpError) -> Option<String> {
     let hint = match error {
+        HttpError::Status {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            host,
+            retry_after,
+            ..
+        } => return Some(patience_hint(host, *retry_after)),
         HttpError::Status { status, detail, .. } => match *status {
             StatusCode::NOT_FOUND => {
                 "check the name and the tag or digest; some registries say this too of what you may not see"
@@ -237,6 +268,20 @@ fn http_hint(error: &HttpError) -> Option<String> {
         other => return other.hint(),
     };
     Some(hint.to_owned())
+}
+
+/// When a registry that was asked too often may be asked again, and how to be allowed more.
+fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
+    let when = match retry_after.map(|wait| wait.as_secs()) {
+        Some(seconds @ 0..=120) => format!("try again in {seconds} s"),
+        Some(seconds) => format!("try again in {} minutes", seconds.div_ceil(60)),
+        None => "try again later".to_owned(),
+    };
+    if host.ends_with("docker.io") {
+        format!("log in with `docker login`: Docker Hub allows more requests then; or {when}")
+    } else {
+        format!("{when}; some registries allow more to those who log in (`docker login {host}`)")
+    }
 }
 
 /// Success as it is; anything else as an error with the registry's own words. `tried` says which
@@ -263,6 +308,7 @@ pub(super) async fn check(
             what,
             tried,
             detail,
+            known: false,
         },
         StatusCode::FORBIDDEN => RegistryError::Forbidden {
             host,
@@ -280,32 +326,13 @@ pub(super) async fn check(
     })
 }
 
-/// The body of the specification's errors.
-#[derive(Deserialize)]
-struct ErrorAnswer {
-    errors: Vec<ErrorEntry>,
-}
-
-#[derive(Deserialize)]
-struct ErrorEntry {
-    #[serde(default)]
-    code: String,
-    #[serde(default)]
-    message: String,
-}
-
 /// What a registry says about a failure, as one short line with a leading colon.
 fn own_words(body: &[u8]) -> String {
-    let text = match serde_json::from_slice::<ErrorAnswer>(body) {
+    let text = match serde_json::from_slice::<Value>(body) {
         Ok(answer) => {
-            let said = answer.errors.iter().map(|entry| {
-                match (entry.code.is_empty(), entry.message.is_empty()) {
-                    (false, false) => format!("{} ({})", entry.message, entry.code),
-                    (true, _) => entry.message.clone(),
-                    (_, true) => entry.code.clone(),
-                }
-            });
-            said.collect::<Vec<_>>().join("; ")
+            let mut said = Vec::new();
+            collect_words(&answer, 0, &mut said);
+            said.join("; ")
         }
         // An HTML page of a proxy says nothing in one line.
         Err(_) if body.trim_ascii_start().starts_with(b"<") => String::new(),
@@ -322,6 +349,62 @@ fn own_words(body: &[u8]) -> String {
     } else {
         format!(": {line}")
     }
+}
+
+/// The keys under which errors say something, in the specification's form and in others.
+const MESSAGES: [&str; 7] = [
+    "message",
+    "error_description",
+    "detail",
+    "details",
+    "title",
+    "msg",
+    "error",
+];
+/// How deep errors are wrapped in each other at most.
+const WRAPPED: usize = 4;
+
+/// Collects what an answer says, whatever its form: `{"errors": […]}` with any entries,
+/// `{"error": …}`, a message by itself.
+fn collect_words(answer: &Value, depth: usize, said: &mut Vec<String>) {
+    if depth > WRAPPED {
+        return;
+    }
+    match answer {
+        Value::String(text) => said.push(text.clone()),
+        Value::Array(entries) => {
+            for entry in entries {
+                collect_words(entry, depth + 1, said);
+            }
+        }
+        Value::Object(fields) => {
+            if let Some(errors) = fields.get("errors").filter(|errors| has_words(errors)) {
+                return collect_words(errors, depth + 1, said);
+            }
+            let inner = MESSAGES.iter().find_map(|key| {
+                let mut words = Vec::new();
+                collect_words(fields.get(*key)?, depth + 1, &mut words);
+                let words = words.join("; ");
+                (!words.trim().is_empty()).then_some(words)
+            });
+            let code = match fields.get("code") {
+                Some(Value::String(code)) if !code.is_empty() => Some(code.clone()),
+                Some(Value::Number(code)) => Some(format!("code {code}")),
+                _ => None,
+            };
+            said.extend(match (inner, code) {
+                (Some(message), Some(code)) => Some(format!("{message} ({code})")),
+                (message, code) => message.or(code),
+            });
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn has_words(errors: &Value) -> bool {
+    let mut words = Vec::new();
+    collect_words(errors, 1, &mut words);
+    !words.is_empty()
 }
 
 #[cfg(test)]
@@ -363,6 +446,76 @@ mod tests {
         assert!(hint.contains("--insecure-registry cdn.lan"), "{hint}");
         let gone = source(status(StatusCode::NOT_FOUND, ""));
         assert_eq!(gone.hint(), None, "no name or tag is wrong");
+    }
+
+    #[test]
+    fn errors_of_any_form_become_words() {
+        for (body, expected) in [
+            (
+                r#"{"errors":[{"code":"DENIED","message":"no"},{"code":"X","message":""}]}"#,
+                ": no (DENIED); X",
+            ),
+            (
+                r#"{"errors":[{"code":"DENIED","message":null}]}"#,
+                ": DENIED",
+            ),
+            (
+                r#"{"errors":[{"code":null,"message":"no","detail":{"x":[1]}}]}"#,
+                ": no",
+            ),
+            (
+                r#"{"errors":[{"status":404,"code":404,"message":"gone"}]}"#,
+                ": gone (code 404)",
+            ),
+            (r#"{"errors":[{"code":"X","detail":"why"}]}"#, ": why (X)"),
+            (r#"{"errors":["no","really"]}"#, ": no; really"),
+            (r#"{"errors":{"code":"X","message":"no"}}"#, ": no (X)"),
+            (r#"{"errors":null,"message":"no"}"#, ": no"),
+            (r#"{"errors":[],"message":"no"}"#, ": no"),
+            (r#"{"error":"no"}"#, ": no"),
+            (r#"{"error":{"code":"X","message":"no"}}"#, ": no (X)"),
+            (
+                r#"{"error":"invalid_scope","error_description":"no such scope"}"#,
+                ": no such scope",
+            ),
+            (r#"{"message":"no"}"#, ": no"),
+            (r#"{"details":"no"}"#, ": no"),
+            (
+                r#"{"type":"about:blank","title":"no","status":403}"#,
+                ": no",
+            ),
+            (r#""no""#, ": no"),
+            ("[]", ""),
+            ("null", ""),
+            ("7", ""),
+            ("{}", ""),
+            ("", ""),
+            ("<html>no</html>", ""),
+            ("no\r\n  at all\u{7}", ": no at all"),
+        ] {
+            assert_eq!(own_words(body.as_bytes()), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn too_many_requests_say_when_to_come_back() {
+        let hint = |host: &str, seconds: Option<u64>| {
+            let error = HttpError::Status {
+                host: host.to_owned(),
+                what: "do it".to_owned(),
+                status: StatusCode::TOO_MANY_REQUESTS,
+                detail: String::new(),
+                retry_after: seconds.map(Duration::from_secs),
+            };
+            RegistryError::Http(error).hint().unwrap()
+        };
+        let hub = hint("registry-1.docker.io", Some(1_655));
+        assert!(hub.contains("docker login"), "{hub}");
+        assert!(hub.contains("try again in 28 minutes"), "{hub}");
+        let other = hint("repo.lan:5000", Some(30));
+        assert!(other.starts_with("try again in 30 s"), "{other}");
+        assert!(other.contains("docker login repo.lan:5000"), "{other}");
+        assert!(hint("repo.lan", None).starts_with("try again later"));
     }
 
     #[test]

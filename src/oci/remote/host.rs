@@ -4,13 +4,14 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, LOCATION};
+use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode, Url};
 use tokio::sync::OnceCell;
 
 use super::challenge::{Challenge, Tokens};
-use super::credentials::Credential;
+use super::credentials::Credentials;
 use super::error::RegistryError;
+use super::takes::Takes;
 use crate::net::{Exchange, Http, HttpError};
 
 /// What this process has learnt about a host.
@@ -18,7 +19,10 @@ pub(super) struct Host {
     /// As references name it: `docker.io`, `repo.lan:5000`.
     pub(super) name: String,
     pub(super) tokens: tokio::sync::Mutex<Tokens>,
-    pub(super) credential: OnceCell<Credential>,
+    pub(super) credentials: OnceCell<Credentials>,
+    /// Whether its root was asked for a challenge.
+    pub(super) knocked: OnceCell<()>,
+    pub(super) takes: Takes,
     base: OnceCell<Base>,
     challenge: Mutex<Option<Challenge>>,
 }
@@ -37,7 +41,9 @@ impl Host {
         Self {
             name: name.to_owned(),
             tokens: tokio::sync::Mutex::default(),
-            credential: OnceCell::new(),
+            credentials: OnceCell::new(),
+            knocked: OnceCell::new(),
+            takes: Takes::default(),
             base: OnceCell::new(),
             challenge: Mutex::new(None),
         }
@@ -52,8 +58,8 @@ impl Host {
     }
 
     /// Remembers the challenge of a 401 answer, where there is one that can be met.
-    pub(super) fn learn(&self, headers: &HeaderMap) -> Option<Challenge> {
-        let challenge = Challenge::read(headers)?;
+    pub(super) fn learn(&self, answer: &Response) -> Option<Challenge> {
+        let challenge = Challenge::read(answer.headers(), answer.url())?;
         let mut known = self
             .challenge
             .lock()
@@ -117,10 +123,15 @@ impl Host {
         })
     }
 
+    /// The root of the API below a URL.
+    pub(super) fn root(base: &Url) -> Url {
+        base.join("v2/").unwrap_or_else(|_| base.clone())
+    }
+
     /// Whether a registry answers at this URL.
     async fn probe(&self, connections: &Http, url: &Url) -> Result<bool, HttpError> {
-        let api = url.join("v2/").unwrap_or_else(|_| url.clone());
-        let exchange = Exchange::get(format!("find the protocol of {}", self.name), api);
+        let what = format!("find the protocol of {}", self.name);
+        let exchange = Exchange::get(what, Self::root(url));
         let answer = tokio::time::timeout(PROBE_TIME, connections.send(&exchange)).await;
         let response = answer.map_err(|_| HttpError::Stalled {
             host: self.name.clone(),
@@ -131,8 +142,9 @@ impl Host {
             return Ok(false);
         }
         if response.status() == StatusCode::UNAUTHORIZED {
-            self.learn(response.headers());
+            self.learn(&response);
         }
+        let _ = self.knocked.set(());
         Ok(true)
     }
 }

@@ -51,18 +51,19 @@ impl Repository {
         request
             .headers
             .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
-        let response = match self.inner().call(&request).await {
-            Ok(response) => response,
-            Err(error) if error.is_not_found() => return Ok(None),
+        match self.look(request).await {
+            Ok(response) => {
+                if let Some(descriptor) = described(which, response.headers()) {
+                    return Ok(Some(descriptor));
+                }
+                // The digest's header is optional: without it, the bytes have to tell.
+            }
+            Err(error) if self.means_missing(&error) => return Ok(None),
             Err(error) => return Err(error),
-        };
-        if let Some(descriptor) = described(which, response.headers()) {
-            return Ok(Some(descriptor));
         }
-        // The digest's header is optional, and a registry without it has to give the bytes.
         match self.get_manifest(which).await {
             Ok(manifest) => Ok(Some(manifest.descriptor())),
-            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) if self.means_missing(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }

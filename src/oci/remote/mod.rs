@@ -26,10 +26,12 @@ mod challenge;
 mod credentials;
 mod error;
 mod host;
+mod link;
 mod manifests;
 mod registry;
 mod repository;
 mod request;
+mod takes;
 mod upload;
 
 pub use crate::net::{BlobReader, BlobSource, RetryPolicy};

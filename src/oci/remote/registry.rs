@@ -6,10 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use reqwest::Url;
-
 use super::error::RegistryError;
 use super::host::Host;
+use super::upload::Session;
 use crate::net::{Http, IDLE_TIMEOUT, RetryPolicy};
 use crate::progress::Progress;
 
@@ -61,7 +60,7 @@ pub(super) struct Inner {
     pub(super) http: Http,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
     /// Uploads that a registry opened where a mount was asked for.
-    opened_uploads: Mutex<HashMap<UploadKey, Url>>,
+    opened_uploads: Mutex<HashMap<UploadKey, Session>>,
 }
 
 /// Host, repository and digest.
@@ -93,7 +92,7 @@ impl Inner {
             .clone()
     }
 
-    pub(super) fn opened_uploads(&self) -> MutexGuard<'_, HashMap<UploadKey, Url>> {
+    pub(super) fn opened_uploads(&self) -> MutexGuard<'_, HashMap<UploadKey, Session>> {
         self.opened_uploads
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

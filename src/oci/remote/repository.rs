@@ -5,20 +5,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::header::{HeaderMap, LINK};
-use reqwest::{Method, Url};
+use bytes::Bytes;
+use reqwest::header::HeaderMap;
+use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 
 use super::challenge::Scope;
 use super::error::RegistryError;
 use super::host::Host;
+use super::link::Next;
 use super::registry::{Inner, Registry};
 use super::request::{Request, Target};
 use crate::net::host_of;
 use crate::oci::reference::{Reference, parse_reference};
 
-/// Tags asked for at once. Registries may give fewer and say so by a link to the next page.
-const TAGS_PAGE: usize = 1000;
 /// More than any repository has; a list without end must not fill the memory.
 const MOST_TAGS: usize = 1_000_000;
 const TAGS_LIMIT: u64 = 32 * 1024 * 1024;
@@ -34,6 +34,8 @@ pub struct Repository {
     pub(super) registry: Registry,
     pub(super) host: Arc<Host>,
     name: Arc<str>,
+    /// Whether something is to be brought there.
+    target: bool,
 }
 
 impl Registry {
@@ -43,11 +45,21 @@ impl Registry {
             registry: self.clone(),
             host: self.0.host(reference.registry()),
             name: reference.repository().into(),
+            target: false,
         }
     }
 }
 
 impl Repository {
+    /// The same repository as one that is pushed to. What is there is asked about with the right to
+    /// write, so that one token does for all, and a refusal to say means that it is not known: the
+    /// repository may not exist before the push, which will show who may not.
+    #[must_use]
+    pub fn to_push_to(mut self) -> Self {
+        self.target = true;
+        self
+    }
+
     /// The host as references name it: `docker.io`, `repo.lan:5000`.
     pub fn host(&self) -> &str {
         &self.host.name
@@ -65,65 +77,120 @@ impl Repository {
     /// A request without headers and body to a path below `/v2/NAME/`.
     pub(super) fn request(&self, method: Method, path: &str, what: String) -> Request<'_> {
         let scope = match method {
-            Method::GET | Method::HEAD => Scope::pull(&self.name),
+            Method::GET | Method::HEAD if !self.target => Scope::pull(&self.name),
             _ => Scope::push(&self.name),
         };
         let path = format!("{}/{path}", self.name);
-        Request::new(&self.host, scope, method, path, what)
+        let mut request = Request::new(&self.host, &self.name, method, path, what);
+        request.scope = scope;
+        request
     }
 
-    /// All tags, in the registry's order, with one request for each page.
+    /// Asks by HEAD whether something is there; by GET where the host refuses HEAD.
+    pub(super) async fn look(&self, mut request: Request<'_>) -> Result<Response, RegistryError> {
+        if self.host.takes.get().heads {
+            match self.inner().call(&request).await {
+                Err(error) if error.refuses_head() => {}
+                answer => return answer,
+            }
+        }
+        request.method = Method::GET;
+        let answer = self.inner().call(&request).await;
+        // The same refusal to a GET would be about something else.
+        if !answer.as_ref().is_err_and(RegistryError::refuses_head) {
+            self.host.takes.learn(|known| known.heads = false);
+        }
+        answer
+    }
+
+    /// Whether an error to a question whether something is there means no more than that it is not.
+    pub(super) fn means_missing(&self, error: &RegistryError) -> bool {
+        error.is_not_found() || self.target && error.is_not_allowed()
+    }
+
+    /// All tags, in the registry's order, with one request for each page. A list that ended early
+    /// would let a wrong image be chosen, so it ends where the registry says so, and nowhere else.
     pub async fn tags(&self) -> Result<Vec<String>, RegistryError> {
         let mut tags = Vec::new();
         let mut known = HashSet::new();
         let mut gives_links = false;
         let what = format!("list the tags of {self}");
-        let mut request = self.request(
-            Method::GET,
-            &format!("tags/list?n={TAGS_PAGE}"),
-            what.clone(),
-        );
+        let mut page = Page::After(None);
         loop {
-            let (headers, url, body) = self.inner().fetch(&request, TAGS_LIMIT).await?;
+            let (headers, url, body) = self.fetch_page(&page, &what).await?;
             let broken = |reason: String| RegistryError::protocol(host_of(&url), &what, reason);
-            let page: TagPage = serde_json::from_slice(&body)
+            let list: TagPage = serde_json::from_slice(&body)
                 .map_err(|error| broken(format!("it is not a list of tags: {error}")))?;
-            let page = page.tags.unwrap_or_default();
-            let length = page.len();
-            let before = tags.len();
-            tags.extend(page.into_iter().filter(|tag| known.insert(tag.clone())));
+            let list = list.tags.unwrap_or_default();
+            let (before, length) = (tags.len(), list.len());
+            let new = list.into_iter().flatten();
+            tags.extend(new.filter(|tag| known.insert(tag.clone())));
             let grew = tags.len() > before;
             if tags.len() > MOST_TAGS {
                 return Err(broken(format!("it has more than {MOST_TAGS} tags")));
             }
-
-            request.target = match next_page(&headers, &url) {
-                Some(next) if !grew || next.origin() != url.origin() => {
-                    return Err(broken(
-                        "its link to the next page leads nowhere new".to_owned(),
-                    ));
+            let is_full = self.host.takes.get().tags_page == Some(length);
+            page = match Next::read(&headers) {
+                Next::At(_) if !grew => {
+                    let reason = "its link to the next page leads nowhere new";
+                    return Err(broken(reason.to_owned()));
                 }
-                Some(next) => {
+                Next::At(target) => {
                     gives_links = true;
-                    Target::Url(next)
+                    Page::behind(&target, &url, tags.last())
                 }
+                // Behind the last tag there is an empty page. Where the same one comes again, the
+                // registry does not know `last`, and the rest is behind that link.
+                Next::Unclear if !grew && length > 0 => {
+                    let reason = "its link to the next page cannot be read";
+                    return Err(broken(reason.to_owned()));
+                }
+                Next::Unclear if grew => Page::After(tags.last().cloned()),
                 // A registry that fills the page and gives no link may still know `last`; one that
                 // does not repeats itself, and that is the end.
-                None if length == TAGS_PAGE && grew && !gives_links => match tags.last() {
-                    Some(last) => Target::Api(format!(
-                        "{}/tags/list?n={TAGS_PAGE}&last={last}",
-                        self.name()
-                    )),
-                    None => return Ok(tags),
-                },
-                None => return Ok(tags),
+                Next::None if is_full && grew && !gives_links => Page::After(tags.last().cloned()),
+                Next::None | Next::Unclear => return Ok(tags),
             };
         }
     }
 
-    /// Some of the host's other repositories; none where the registry does not list them, to us
-    /// or at all.
+    /// One page of tags; a shorter one where the registry refuses the length that was asked for.
+    async fn fetch_page(
+        &self,
+        page: &Page,
+        what: &str,
+    ) -> Result<(HeaderMap, Url, Bytes), RegistryError> {
+        loop {
+            let takes = self.host.takes.get();
+            let path = match page {
+                Page::After(last) => {
+                    let length = takes.tags_page.map(|length| format!("n={length}"));
+                    let last = last.as_ref().map(|last| format!("last={last}"));
+                    let query: Vec<_> = length.into_iter().chain(last).collect();
+                    format!("tags/list?{}", query.join("&"))
+                }
+                Page::Query(query) => format!("tags/list?{query}"),
+                Page::At(_) => String::new(),
+            };
+            let mut request = self.request(Method::GET, &path, what.to_owned());
+            if let Page::At(url) = page {
+                request.target = Target::Url(url.clone());
+            }
+            match (self.inner().fetch(&request, TAGS_LIMIT).await, page) {
+                (Err(error), Page::After(_))
+                    if error.status() == Some(StatusCode::BAD_REQUEST)
+                        && self.host.takes.learn(|it| it.shorten_page(takes.tags_page)) => {}
+                (answer, _) => return answer,
+            }
+        }
+    }
+
+    /// Some of the host's other repositories, to mount from; none where the registry does not mount,
+    /// or does not list them, to us or at all.
     pub async fn neighbours(&self) -> Vec<Self> {
+        if !self.host.takes.get().mounts {
+            return Vec::new();
+        }
         let body = tokio::time::timeout(NEIGHBOURS_PATIENCE, self.catalog()).await;
         let names = body.ok().flatten().and_then(|body| body.repositories);
         names
@@ -139,7 +206,7 @@ impl Repository {
     async fn catalog(&self) -> Option<Catalog> {
         let what = format!("list the repositories of {}", self.host());
         let path = format!("_catalog?n={MOST_NEIGHBOURS}");
-        let request = Request::new(&self.host, Scope::none(), Method::GET, path, what);
+        let request = Request::new(&self.host, "", Method::GET, path, what);
         let answer = self.inner().fetch_once(&request, NEIGHBOURS_LIMIT).await;
         let (_, _, body) = answer.ok()?;
         serde_json::from_slice(&body).ok()
@@ -158,66 +225,41 @@ impl fmt::Debug for Repository {
     }
 }
 
+/// Which page of tags is asked for.
+enum Page {
+    /// The one behind a tag, or the first.
+    After(Option<String>),
+    /// The one that a link names by its query, at the place where the first one was. Registries
+    /// behind a proxy do not know their own address: they write `http`, another port, or a path
+    /// that only they know.
+    Query(String),
+    /// The one at a URL of the same host, which says it in a way of its own.
+    At(Url),
+}
+
+impl Page {
+    /// The page that a link names.
+    fn behind(target: &str, here: &Url, last: Option<&String>) -> Self {
+        let Ok(url) = here.join(target) else {
+            return Self::After(last.cloned());
+        };
+        match url.query() {
+            Some(query) if !query.is_empty() && url.path().ends_with("/tags/list") => {
+                Self::Query(query.to_owned())
+            }
+            _ if url.origin() == here.origin() => Self::At(url),
+            _ => Self::After(last.cloned()),
+        }
+    }
+}
+
 #[derive(Deserialize)]
 struct TagPage {
-    /// `null` in a repository without tags.
-    tags: Option<Vec<String>>,
+    /// `null` in a repository without tags, and for one that is being deleted.
+    tags: Option<Vec<Option<String>>>,
 }
 
 #[derive(Deserialize)]
 struct Catalog {
     repositories: Option<Vec<String>>,
-}
-
-/// The target of `Link: <…>; rel="next"`.
-fn next_page(headers: &HeaderMap, url: &Url) -> Option<Url> {
-    headers
-        .get_all(LINK)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(",<").flat_map(|link| link.split(", <")))
-        .find_map(|link| {
-            let (target, parameters) = link.trim().trim_start_matches('<').split_once('>')?;
-            let is_next = parameters.split(';').any(|parameter| {
-                let parameter = parameter.trim().trim_end_matches(',').replace('"', "");
-                parameter.eq_ignore_ascii_case("rel=next")
-            });
-            if is_next { url.join(target).ok() } else { None }
-        })
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-    use super::*;
-
-    fn next(link: &str) -> Option<String> {
-        let mut headers = HeaderMap::new();
-        headers.insert(LINK, link.parse().unwrap());
-        let url = "https://host/v2/a/tags/list?n=2".parse().unwrap();
-        next_page(&headers, &url).map(String::from)
-    }
-
-    #[test]
-    fn a_link_to_the_next_page_may_be_relative_or_absolute() {
-        let expected = Some("https://host/v2/a/tags/list?n=2&last=b".to_owned());
-        assert_eq!(
-            next(r#"</v2/a/tags/list?n=2&last=b>; rel="next""#),
-            expected
-        );
-        assert_eq!(
-            next("<https://host/v2/a/tags/list?n=2&last=b>;rel=next"),
-            expected
-        );
-        assert_eq!(
-            next(r#"</v2/>; rel="first", </v2/a/tags/list?n=2&last=b>; rel="next""#),
-            expected
-        );
-    }
-
-    #[test]
-    fn other_links_are_not_pages() {
-        assert_eq!(next(r#"</docs>; rel="help""#), None);
-    }
 }

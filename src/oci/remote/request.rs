@@ -1,19 +1,28 @@
 //! A request to a registry: authenticated, checked, and repeated while that is of use.
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, HeaderMap};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode, Url};
 
 use super::auth::NOT_SENT;
-use super::challenge::Scope;
+use super::challenge::{Challenge, Scope};
 use super::error::{RegistryError, check};
 use super::host::Host;
 use super::registry::Inner;
 use crate::net::{Exchange, Payload, Redirects, Vouched, host_of};
 
+/// How registries answer strangers for whom something is as if it were not there.
+const HIDDEN: [StatusCode; 3] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+];
+
 /// One request in the words of the distribution API.
 pub(super) struct Request<'a> {
     pub(super) host: &'a Host,
+    /// The repository that it is about; empty where it is about the host.
+    pub(super) repository: &'a str,
     pub(super) scope: Scope,
     /// The purpose, as it reads after "failed to".
     pub(super) what: String,
@@ -60,49 +69,90 @@ impl Inner {
     }
 
     /// One attempt. Where the registry asks for proof, it gets it, and a token that it does not
-    /// take any more is replaced once.
+    /// take any more is replaced once. What it hides from a stranger is asked for again with the
+    /// credential that there is.
     pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
-        let host = request.host;
+        let (host, repository) = (request.host, request.repository);
         let base = &host.base(&self.http).await?.url;
         let mut exchange = request.exchange(base)?;
         let at_home = exchange.url.origin() == base.origin();
         let mut scope = request.scope.clone();
-        let mut asked = false;
+        let (mut asked, mut knocked) = (false, false);
         let mut proof = None;
         if at_home {
-            proof = self.authorization(host, &scope).await?;
+            proof = self.authorization(host, repository, &scope).await?;
         }
         loop {
             if let Some(proof) = &proof {
                 exchange.headers.insert(AUTHORIZATION, proof.clone());
             }
             let response = self.http.follow(&exchange).await?;
-            let answers_home = at_home && response.url().origin() == base.origin();
-            let refused = response.status() == StatusCode::UNAUTHORIZED && answers_home;
+            if !at_home || response.url().origin() != base.origin() {
+                return check(&self.http, &request.what, response, NOT_SENT).await;
+            }
+            let status = response.status();
+            let refused = status == StatusCode::UNAUTHORIZED;
             if refused
                 && !asked
-                && let Some(challenge) = host.learn(response.headers())
+                && let Some(challenge) = host.learn(&response)
             {
                 asked = true;
                 scope = scope.with(challenge.scope());
-                if let Some(refused) = &proof {
-                    host.tokens.lock().await.forget(refused);
-                }
-                let better = self.authorization(host, &scope).await?;
+                self.forget(host, proof.as_ref()).await;
+                let better = self.authorization(host, repository, &scope).await?;
                 // The same password again would only count as another wrong login.
                 if better != proof {
                     proof = better;
                     continue;
                 }
             }
-            let tried = match response.status() {
-                StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN if answers_home => {
-                    self.credential(host).await?.to_string()
+            if proof.is_none() && !knocked && HIDDEN.contains(&status) {
+                knocked = true;
+                if self.credential(host, repository).await?.proof.is_some() {
+                    self.knock(host).await?;
+                    proof = self.authorization(host, repository, &scope).await?;
+                    if proof.is_some() {
+                        continue;
+                    }
                 }
-                _ => NOT_SENT.to_owned(),
-            };
-            return check(&self.http, &request.what, response, &tried).await;
+            }
+            if refused {
+                self.forget(host, proof.as_ref()).await;
+            }
+            let tried = self.tried(request, status, proof.is_some()).await?;
+            let checked = check(&self.http, &request.what, response, &tried).await;
+            return checked.map_err(|mut error| {
+                if let RegistryError::Unauthorized { known, .. } = &mut error {
+                    let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));
+                    *known = proof.is_some() && by_token;
+                }
+                error
+            });
         }
+    }
+
+    async fn forget(&self, host: &Host, proof: Option<&HeaderValue>) {
+        if let Some(refused) = proof {
+            host.tokens.lock().await.forget(refused);
+        }
+    }
+
+    /// What is said of the credential where a request was refused.
+    async fn tried(
+        &self,
+        request: &Request<'_>,
+        status: StatusCode,
+        sent: bool,
+    ) -> Result<String, RegistryError> {
+        if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Ok(NOT_SENT.to_owned());
+        }
+        let credential = self.credential(request.host, request.repository).await?;
+        Ok(if sent || credential.proof.is_none() {
+            credential.to_string()
+        } else {
+            format!("no credential (the registry asks for none, so {credential} was not sent)")
+        })
     }
 }
 
@@ -110,14 +160,15 @@ impl<'a> Request<'a> {
     /// A request without headers and body.
     pub(super) fn new(
         host: &'a Host,
-        scope: Scope,
+        repository: &'a str,
         method: Method,
         path: String,
         what: String,
     ) -> Self {
         Self {
             host,
-            scope,
+            repository,
+            scope: Scope::none(),
             what,
             method,
             target: Target::Api(path),

@@ -1,5 +1,8 @@
 //! Blobs up: mounted from another repository, in one request, or in pieces that can resume.
 //!
+//! Registries and the proxies before them bound what they take in one request, or take no pieces at
+//! all. What is refused is sent in smaller pieces, or in one request; see [`Manner`].
+//!
 //! After a broken connection the registry is asked how much it has, and the upload goes on from
 //! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
 //! begins again. Between two pieces it resumes with every registry.
@@ -13,26 +16,49 @@ use super::error::RegistryError;
 use super::registry::UploadKey;
 use super::repository::Repository;
 use super::request::{Request, Target};
+use super::takes::Manner;
 use crate::net::{BlobSource, HttpError, Payload, Piece, Transient, location};
 use crate::progress::Task;
 
 /// An upload that the registry has open for us.
-struct Session {
+pub(super) struct Session {
     location: Url,
     offset: u64,
-    /// Whether a piece, and not the whole or the end, was being sent when an error came.
-    in_piece: bool,
+    /// The smallest piece that it takes, besides the last one.
+    least: u64,
+    sending: Sending,
+    /// Whether it is as it was opened.
+    fresh: bool,
+}
+
+/// What was being sent when an answer or an error came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sending {
+    Nothing,
+    Piece,
+    Whole,
+    /// The request that closes an upload in pieces.
+    End,
 }
 
 impl Session {
-    fn at(location: Url, offset: u64) -> Self {
-        Self {
-            location,
-            offset,
-            in_piece: false,
-        }
+    /// The upload that an answer opened.
+    fn opened(what: &str, response: &Response) -> Result<Self, HttpError> {
+        let least = response.headers().get(LEAST_PIECE);
+        let least = least.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+        Ok(Self {
+            location: upload_location(what, response)?,
+            offset: 0,
+            least: least.unwrap_or(0),
+            sending: Sending::Nothing,
+            fresh: true,
+        })
     }
 }
+
+/// The header by which a registry says how small a piece may be.
+const LEAST_PIECE: &str = "oci-chunk-min-length";
+const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 
 /// One blob on its way.
 struct Upload<'a> {
@@ -41,25 +67,50 @@ struct Upload<'a> {
     size: u64,
     source: &'a dyn BlobSource,
     task: &'a dyn Task,
-    /// The size of a piece; none where the registry takes only the whole.
-    piece: Option<u64>,
+    manner: Manner,
 }
 
 impl Repository {
     /// Asks the registry to take a blob from another of its repositories. False where it does
-    /// not; the upload that it opens instead is used by the next [`Repository::put_blob`].
+    /// not, for whatever reason: the bytes can be sent all the same. The upload that it opens
+    /// instead is used by the next [`Repository::put_blob`].
     pub async fn mount_blob(&self, digest: &Digest, from: &str) -> Result<bool, RegistryError> {
+        let takes = &self.host.takes;
+        if !takes.get().mounts {
+            return Ok(false);
+        }
         let what = format!("mount blob {digest} from {from} into {self}");
         let path = format!("blobs/uploads/?mount={digest}&from={from}");
         let mut request = self.request(Method::POST, &path, what.clone());
         request.scope = Scope::mount(self.name(), from);
-        let response = self.inner().call(&request).await?;
+        let inner = self.inner();
+        let answer = inner
+            .http
+            .repeat(async || match inner.once(&request).await {
+                // Not even a failure of the server is worth another attempt, but too many requests are.
+                Err(error) if error.answered().is_some_and(|it| it != TOO_MANY) => Ok(Err(error)),
+                answer => answer.map(Ok),
+            });
+        let response = match answer.await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) | Err(error) => match error.answered() {
+                Some(status) => {
+                    tracing::debug!(%error, "not mounted");
+                    let never = [StatusCode::METHOD_NOT_ALLOWED, StatusCode::NOT_IMPLEMENTED];
+                    if never.contains(&status) {
+                        takes.learn(|known| known.mounts = false);
+                    }
+                    return Ok(false);
+                }
+                None => return Err(error),
+            },
+        };
         if response.status() == StatusCode::CREATED {
             return Ok(true);
         }
-        if let Ok(location) = upload_location(&what, &response) {
+        if let Ok(session) = Session::opened(&what, &response) {
             let key = self.upload_key(digest);
-            self.inner().opened_uploads().insert(key, location);
+            inner.opened_uploads().insert(key, session);
         }
         Ok(false)
     }
@@ -72,31 +123,33 @@ impl Repository {
         source: &dyn BlobSource,
         task: &dyn Task,
     ) -> Result<(), RegistryError> {
+        let pieces = Manner::Pieces(self.inner().options.chunk_size.max(1));
         let mut upload = Upload {
             repository: self,
             digest,
             size,
             source,
             task,
-            piece: Some(self.inner().options.chunk_size.max(1)),
+            manner: self.host.takes.get().manner.unwrap_or(pieces),
         };
-        let opened = self
-            .inner()
-            .opened_uploads()
-            .remove(&self.upload_key(digest));
-        let mut session = opened.map(|location| Session::at(location, 0));
+        let key = self.upload_key(digest);
+        let mut session = self.inner().opened_uploads().remove(&key);
         let mut attempts = self.inner().http.attempts();
         loop {
             let before = session.as_ref().map_or(0, |session| session.offset);
             let Err(error) = upload.run(&mut session).await else {
                 return Ok(());
             };
+            let other = session
+                .as_ref()
+                .and_then(|open| upload.other_manner(open, &error));
+            if let Some(manner) = other
+                && let Some(open) = session.take()
+            {
+                session = upload.change(manner, open).await?;
+                continue;
+            }
             let error = match &session {
-                Some(open) if open.in_piece && refuses_pieces(&error) => {
-                    upload.piece = None;
-                    upload.cancel(session.take()).await;
-                    continue;
-                }
                 Some(open) => {
                     attempts.advance(open.offset.saturating_sub(before));
                     upload.lost(error)
@@ -104,7 +157,9 @@ impl Repository {
                 None => error,
             };
             if !error.is_transient() {
-                upload.cancel(session).await;
+                if let Some(session) = session {
+                    upload.cancel(session.location).await;
+                }
                 return Err(error);
             }
             attempts.pause(error).await?;
@@ -132,7 +187,10 @@ impl Upload<'_> {
             Some(open) => open,
             None => session.insert(self.start().await?),
         };
-        let piece = self.piece.unwrap_or(self.size);
+        let piece = match self.manner {
+            Manner::Pieces(size) => size.max(open.least),
+            Manner::Whole => self.size,
+        };
         if self.size <= piece && open.offset == 0 {
             return self.finish(open, true).await;
         }
@@ -142,20 +200,59 @@ impl Upload<'_> {
         self.finish(open, false).await
     }
 
+    /// How to send what a registry refused in this way, where there is another way.
+    fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<Manner> {
+        let status = error.status()?.as_u16();
+        let smaller = self.manner.smaller(session.least);
+        match (session.sending, status) {
+            (Sending::Piece, 413 | 416) => smaller,
+            // Pieces are not taken; or they were, but are not the blob.
+            (Sending::Piece, 400 | 405 | 411 | 415 | 501) | (Sending::End, 400 | 416) => {
+                Some(Manner::Whole)
+            }
+            // An upload that was opened just now is not lost: what is not found is the method.
+            (Sending::Piece, 404) if session.fresh => Some(Manner::Whole),
+            (Sending::Whole, 413) => smaller
+                .filter(|smaller| matches!(smaller, Manner::Pieces(size) if *size < self.size)),
+            _ => None,
+        }
+    }
+
+    /// Goes on in another manner, in the same upload where that is possible, and lets all other
+    /// uploads to this host do so too.
+    async fn change(
+        &mut self,
+        manner: Manner,
+        session: Session,
+    ) -> Result<Option<Session>, RegistryError> {
+        tracing::debug!(blob = %self.digest, ?manner, "the registry refuses what was sent");
+        self.manner = manner;
+        let takes = &self.repository.host.takes;
+        takes.learn(|known| known.manner = Some(manner));
+        let location = session.location.clone();
+        let stands = match manner {
+            Manner::Pieces(_) => self.resume(Some(session)).await?,
+            Manner::Whole => None,
+        };
+        if stands.is_none() {
+            self.cancel(location).await;
+        }
+        Ok(stands)
+    }
+
     async fn start(&self) -> Result<Session, RegistryError> {
         let what = format!("begin the upload of {}", self.name());
         let request = self
             .repository
             .request(Method::POST, "blobs/uploads/", what.clone());
         let response = self.repository.inner().call(&request).await?;
-        let location = upload_location(&what, &response)?;
-        Ok(Session::at(location, 0))
+        Ok(Session::opened(&what, &response)?)
     }
 
     async fn send_piece(&self, session: &mut Session, piece: u64) -> Result<(), RegistryError> {
         let length = piece.min(self.size - session.offset);
         let end = session.offset + length;
-        session.in_piece = true;
+        session.sending = Sending::Piece;
         let mut request =
             self.request(Method::PATCH, session.location.clone(), "upload a piece of");
         request.headers = octets();
@@ -166,12 +263,14 @@ impl Upload<'_> {
         let response = self.repository.inner().once(&request).await?;
         session.location = upload_location(&request.what, &response)?;
         session.offset = end;
-        session.in_piece = false;
+        session.sending = Sending::Nothing;
+        session.fresh = false;
         Ok(())
     }
 
     /// Closes the upload under its digest, with the whole blob where nothing was sent before.
-    async fn finish(&self, session: &Session, whole: bool) -> Result<(), RegistryError> {
+    async fn finish(&self, session: &mut Session, whole: bool) -> Result<(), RegistryError> {
+        session.sending = if whole { Sending::Whole } else { Sending::End };
         let mut url = session.location.clone();
         url.query_pairs_mut()
             .append_pair("digest", self.digest.as_ref());
@@ -185,7 +284,7 @@ impl Upload<'_> {
 
     /// Where an upload stands after it broke; nothing where it has to begin again.
     async fn resume(&self, session: Option<Session>) -> Result<Option<Session>, RegistryError> {
-        let (Some(session), Some(_)) = (session, self.piece) else {
+        let (Some(session), Manner::Pieces(_)) = (session, self.manner) else {
             return Ok(None);
         };
         let mut request = self.request(
@@ -217,16 +316,20 @@ impl Upload<'_> {
         };
         let location = upload_location(&request.what, &response).unwrap_or(session.location);
         tracing::debug!(blob = %self.digest, offset, "resuming the upload");
-        Ok(Some(Session::at(location, offset)))
+        Ok(Some(Session {
+            location,
+            offset,
+            least: session.least,
+            sending: Sending::Nothing,
+            fresh: false,
+        }))
     }
 
     /// Tells the registry that nothing more comes. It would find out by itself, days later.
-    async fn cancel(&self, session: Option<Session>) {
-        if let Some(session) = session {
-            let request = self.request(Method::DELETE, session.location, "cancel the upload of");
-            if let Err(error) = self.repository.inner().once(&request).await {
-                tracing::debug!(%error, "the upload stays open");
-            }
+    async fn cancel(&self, location: Url) {
+        let request = self.request(Method::DELETE, location, "cancel the upload of");
+        if let Err(error) = self.repository.inner().once(&request).await {
+            tracing::debug!(%error, "the upload stays open");
         }
     }
 
@@ -277,19 +380,6 @@ fn upload_location(what: &str, response: &Response) -> Result<Url, HttpError> {
         let _ = url.set_port(port);
     }
     Ok(url)
-}
-
-/// Whether a registry refused a piece that it might take as part of the whole.
-fn refuses_pieces(error: &RegistryError) -> bool {
-    let refusals = [
-        StatusCode::BAD_REQUEST,
-        StatusCode::METHOD_NOT_ALLOWED,
-        StatusCode::NOT_IMPLEMENTED,
-        StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    ];
-    error
-        .status()
-        .is_some_and(|status| refusals.contains(&status))
 }
 
 fn octets() -> HeaderMap {

@@ -172,7 +172,7 @@ fn make_htpasswd(folder: &Path) -> Option<()> {
 }
 
 /// A CA and a certificate of it for 127.0.0.1 and localhost.
-fn make_certificates(folder: &Path) -> Option<()> {
+pub(super) fn make_certificates(folder: &Path) -> Option<()> {
     let openssl = component("openssl")?;
     let run = |arguments: &str| {
         let output = Command::new(&openssl)

@@ -13,6 +13,7 @@ pub mod fake_registry;
 pub mod places;
 pub mod programs;
 pub mod proxy;
+pub mod scripted;
 pub mod serve;
 pub mod windows_base;
 pub mod windows_builds;

@@ -1,9 +1,21 @@
 //! A small HTTP server from an axum router, for answers that no real registry gives.
 
 use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use axum::Router;
+use axum::serve::Listener;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tempfile::TempDir;
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use super::docker_registry::make_certificates;
 
 /// A server that runs until it is dropped.
 pub struct Served {
@@ -28,8 +40,74 @@ pub fn serve(router: Router) -> Served {
     serve_with(|_| router)
 }
 
+/// A server with TLS, whose certificate is of a CA of its own.
+pub struct ServedTls {
+    served: Served,
+    folder: TempDir,
+}
+
+impl ServedTls {
+    /// `127.0.0.1:PORT`.
+    pub fn host(&self) -> String {
+        self.served.host()
+    }
+
+    /// The CA's certificate in PEM.
+    pub fn ca(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+}
+
+/// Serves a router on loopback with TLS; nothing where a component is not installed.
+pub fn serve_tls(router: Router) -> Option<ServedTls> {
+    let folder = tempfile::tempdir().unwrap();
+    make_certificates(folder.path())?;
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let chain = CertificateDer::pem_file_iter(folder.path().join("server.pem")).unwrap();
+    let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
+    let key = PrivateKeyDer::from_pem_file(folder.path().join("server.key")).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .unwrap();
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let served = serve_by(|_| router, |tcp| Tls { tcp, acceptor });
+    Some(ServedTls { served, folder })
+}
+
+/// Accepts connections that speak TLS; others are not heard.
+struct Tls {
+    tcp: tokio::net::TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for Tls {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, address) = Listener::accept(&mut self.tcp).await;
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.tcp.local_addr()
+    }
+}
+
 /// Serves a router that knows where it is served.
 pub fn serve_with(router: impl FnOnce(SocketAddr) -> Router) -> Served {
+    serve_by(router, |tcp| tcp)
+}
+
+fn serve_by<L: Listener<Addr = SocketAddr>>(
+    router: impl FnOnce(SocketAddr) -> Router,
+    listener_of: impl FnOnce(tokio::net::TcpListener) -> L + Send + 'static,
+) -> Served {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
@@ -43,7 +121,7 @@ pub fn serve_with(router: impl FnOnce(SocketAddr) -> Router) -> Served {
         runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             tokio::select! {
-                served = axum::serve(listener, router) => served.unwrap(),
+                served = axum::serve(listener_of(listener), router) => served.unwrap(),
                 _ = stopped => {}
             }
         });

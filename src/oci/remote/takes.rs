@@ -1,0 +1,95 @@
+//! What a host takes where registries differ. It shows when a request is refused, and is remembered
+//! for the run, so that no other request is refused for the same reason.
+
+use std::sync::{Mutex, PoisonError};
+
+/// What one host takes, as far as this process has found out.
+#[derive(Debug, Default)]
+pub(super) struct Takes(Mutex<Known>);
+
+/// What is assumed until the host shows otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known {
+    /// How blobs are sent; none where nothing was refused so far.
+    pub(super) manner: Option<Manner>,
+    /// Whether it gives one repository what another one has.
+    pub(super) mounts: bool,
+    /// Whether it answers HEAD.
+    pub(super) heads: bool,
+    /// The longest page of tags; none where the registry decides.
+    pub(super) tags_page: Option<usize>,
+}
+
+/// How the bytes of a blob are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Manner {
+    /// In pieces of this size. What is not larger goes in one request.
+    Pieces(u64),
+    /// All in one request, however large.
+    Whole,
+}
+
+/// Tags asked for at once. Registries may give fewer and say so by a link to the next page.
+const TAGS_PAGE: usize = 1000;
+/// Pieces that every registry with a limit is known to take.
+const SMALL_PIECE: u64 = 4 * 1024 * 1024;
+/// The page of tags that those with a low limit take.
+const SHORT_PAGE: usize = 100;
+
+impl Default for Known {
+    fn default() -> Self {
+        Self {
+            manner: None,
+            mounts: true,
+            heads: true,
+            tags_page: Some(TAGS_PAGE),
+        }
+    }
+}
+
+impl Takes {
+    pub(super) fn get(&self) -> Known {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn learn<T>(&self, change: impl FnOnce(&mut Known) -> T) -> T {
+        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Known {
+    /// Makes pages of tags shorter than one that was refused, if there are shorter ones.
+    pub(super) fn shorten_page(&mut self, refused: Option<usize>) -> bool {
+        if self.tags_page == refused {
+            self.tags_page = refused.and_then(|page| (page > SHORT_PAGE).then_some(SHORT_PAGE));
+        }
+        self.tags_page != refused
+    }
+}
+
+impl Manner {
+    /// What to try where a request was too large; none where there is nothing smaller. `least` is
+    /// the registry's own bound for a piece.
+    pub(super) fn smaller(self, least: u64) -> Option<Self> {
+        let small = SMALL_PIECE.max(least);
+        match self {
+            Self::Pieces(size) if size > small => Some(Self::Pieces(small)),
+            Self::Pieces(_) => Some(Self::Whole),
+            Self::Whole => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_become_small_and_then_one() {
+        let large = Manner::Pieces(32 << 20);
+        assert_eq!(large.smaller(0), Some(Manner::Pieces(4 << 20)));
+        assert_eq!(large.smaller(5 << 20), Some(Manner::Pieces(5 << 20)));
+        assert_eq!(Manner::Pieces(4 << 20).smaller(0), Some(Manner::Whole));
+        assert_eq!(Manner::Whole.smaller(0), None);
+    }
+}

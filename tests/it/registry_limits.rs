@@ -1,0 +1,209 @@
+//! Registries that take less in one request than others, or do not mount.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use bytes::Bytes;
+use wincimg::oci::remote::Options;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::proxy::{Fault, FaultProxy, Passed};
+use crate::support::scripted::{Asked, answer, scripted};
+use crate::support::{describe, loopback_options, noise, options, put, repository};
+
+const MIB: usize = 1024 * 1024;
+const GHCR: &str = r#"{"errors":[{"code":"REQUESTED_RANGE_NOT_SATISFIABLE","message":"the request body is too large and exceeds the maximum permissible limit of 4.00MiB"}]}"#;
+
+fn docker() -> Option<DockerRegistry> {
+    DockerRegistry::start(Setup::default())
+}
+
+fn length(passed: &Passed) -> usize {
+    let length = passed.header("content-length");
+    length.and_then(|length| length.parse().ok()).unwrap_or(0)
+}
+
+fn lengths(proxy: &FaultProxy, method: &str) -> Vec<usize> {
+    let requests = proxy.requests(method, "/uploads/");
+    requests.iter().map(|passed| length(passed) / MIB).collect()
+}
+
+#[tokio::test]
+async fn forty_mebibytes_go_to_a_registry_that_takes_pieces_of_four() {
+    for hides_state in [false, true] {
+        let Some(docker) = docker() else { return };
+        let rule = move |passed: &Passed| match passed.method.as_str() {
+            "PATCH" if length(passed) > 4 * MIB => Fault::Answer(416, Vec::new(), GHCR.into()),
+            "GET" if hides_state && passed.path.contains("/uploads/") => {
+                Fault::Answer(405, Vec::new(), String::new())
+            }
+            _ => Fault::Pass,
+        };
+        let proxy = FaultProxy::start(docker.host(), rule).await;
+        let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+        for seed in [1, 2] {
+            let bytes = Bytes::from(noise(40 * MIB, seed));
+            let blob = put(&repository, &bytes).await;
+            assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), bytes);
+        }
+        let mut expected = vec![32];
+        expected.extend([4; 20]);
+        assert_eq!(
+            lengths(&proxy, "PATCH"),
+            expected,
+            "one refusal, then it is known"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
+    let Some(docker) = docker() else { return };
+    let rule = |passed: &Passed| match length(passed) {
+        0..=5_000_000 => Fault::Pass,
+        _ => Fault::Answer(413, Vec::new(), "<html>too large</html>".into()),
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    // The first is refused as a whole, the next goes in pieces at once.
+    for seed in [1, 2] {
+        let bytes = Bytes::from(noise(10 * MIB, seed));
+        let blob = put(&repository, &bytes).await;
+        assert_eq!(repository.get_blob(&blob, 16 << 20).await.unwrap(), bytes);
+    }
+    assert_eq!(lengths(&proxy, "PUT"), [10, 0, 0]);
+    assert_eq!(lengths(&proxy, "PATCH"), [4, 4, 2, 4, 4, 2]);
+}
+
+#[tokio::test]
+async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
+    for status in [400, 404, 405, 411, 415, 501] {
+        let Some(docker) = docker() else { return };
+        let rule = move |passed: &Passed| match passed.method.as_str() {
+            "PATCH" => Fault::Answer(status, Vec::new(), String::new()),
+            _ => Fault::Pass,
+        };
+        let proxy = FaultProxy::start(docker.host(), rule).await;
+        let options = Options {
+            chunk_size: MIB as u64,
+            ..options(&proxy.host())
+        };
+        let repository = repository(options, &format!("{}/a", proxy.host()));
+        for seed in [1, 2] {
+            put(&repository, &Bytes::from(noise(2 * MIB, seed))).await;
+        }
+        assert_eq!(lengths(&proxy, "PATCH").len(), 1, "{status}");
+        let puts = proxy.requests("PUT", "/uploads/");
+        assert_eq!(puts.len(), 2, "{status}");
+        assert!(puts.iter().all(|put| put.header("content-range").is_none()));
+    }
+}
+
+#[tokio::test]
+async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
+    let Some(docker) = docker() else { return };
+    // What is said to be taken is lost.
+    let rule = |passed: &Passed| match passed.method.as_str() {
+        "PATCH" => {
+            let location = passed.path.clone();
+            Fault::Answer(202, vec![("Location", location)], String::new())
+        }
+        _ => Fault::Pass,
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let options = Options {
+        chunk_size: MIB as u64,
+        ..options(&proxy.host())
+    };
+    let repository = repository(options, &format!("{}/a", proxy.host()));
+    let bytes = Bytes::from(noise(2 * MIB, 3));
+    let blob = put(&repository, &bytes).await;
+    assert_eq!(repository.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn pieces_are_not_smaller_than_the_registry_wants() {
+    let (log, server) = scripted(|asked: &Asked| match asked.method.as_str() {
+        "POST" => answer(
+            202,
+            &[("Location", "/up"), ("OCI-Chunk-Min-Length", "3145728")],
+            "",
+        ),
+        "PATCH" => answer(202, &[("Location", "/up")], ""),
+        "PUT" => answer(201, &[], ""),
+        _ => answer(404, &[], ""),
+    });
+    let options = Options {
+        chunk_size: MIB as u64,
+        ..loopback_options(None)
+    };
+    let repository = repository(options, &format!("{}/a", server.host()));
+    put(&repository, &Bytes::from(noise(8 * MIB, 4))).await;
+    put(&repository, &Bytes::from(noise(3 * MIB, 5))).await;
+    let all = log.all();
+    let patches = all.iter().filter(|asked| asked.method == "PATCH");
+    let patches: Vec<_> = patches.map(|asked| asked.body.len() / MIB).collect();
+    assert_eq!(patches, [3, 3, 2]);
+}
+
+#[tokio::test]
+async fn a_mount_that_is_not_granted_is_no_error() {
+    for status in [400, 401, 403, 404, 405, 500, 501, 503] {
+        let (log, server) =
+            scripted(
+                move |asked: &Asked| match (asked.method.as_str(), asked.field("mount")) {
+                    ("POST", Some(_)) => answer(status, &[], ""),
+                    ("POST", None) => answer(202, &[("Location", "/up")], ""),
+                    ("PUT", _) => answer(201, &[], ""),
+                    _ => answer(200, &[], "{}"),
+                },
+            );
+        let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+        let bytes = Bytes::from_static(b"layer");
+        let digest = describe(&bytes).digest().clone();
+        for _ in 0..2 {
+            assert!(
+                !repository.mount_blob(&digest, "b").await.unwrap(),
+                "{status}"
+            );
+        }
+        put(&repository, &bytes).await;
+        let mounts = log
+            .all()
+            .iter()
+            .filter(|it| it.field("mount").is_some())
+            .count();
+        // Who knows no mounts is not asked again.
+        let expected = if matches!(status, 405 | 501) { 1 } else { 2 };
+        assert_eq!(mounts, expected, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_two_repositories_that_is_refused_means_not_mounted() {
+    for refusal in [400, 401, 403, 404] {
+        let (_log, server) = scripted(move |asked: &Asked| {
+            let realm = format!("http://{}/token", asked.header("host").unwrap());
+            let challenge = format!(r#"Bearer realm="{realm}",service="x""#);
+            match (asked.path.as_str(), asked.method.as_str()) {
+                ("/token", _) if asked.query.matches("scope=").count() > 1 => {
+                    answer(refusal, &[], "")
+                }
+                ("/token", _) => answer(200, &[], r#"{"token":"t"}"#),
+                _ if asked.header("authorization").is_none() => {
+                    answer(401, &[("WWW-Authenticate", &challenge)], "")
+                }
+                (_, "POST") => answer(202, &[("Location", "/up")], ""),
+                (_, "PUT") => answer(201, &[], ""),
+                _ => answer(200, &[], "{}"),
+            }
+        });
+        let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+        let bytes = Bytes::from_static(b"layer");
+        let digest = describe(&bytes).digest().clone();
+        assert!(
+            !repository.mount_blob(&digest, "b").await.unwrap(),
+            "{refusal}"
+        );
+        put(&repository, &bytes).await;
+    }
+}

@@ -1,0 +1,214 @@
+//! Registries that hide what strangers may not see, over TLS: there the client waits for a challenge
+//! before it shows who asks, and some give none where it is needed.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use axum::response::Response;
+use serde_json::json;
+use wincimg::oci::remote::{Options, RegistryError};
+
+use crate::support::scripted::{Asked, answer, scripted, scripted_tls};
+use crate::support::serve::ServedTls;
+use crate::support::{describe, docker_config, loopback_options, options, repository};
+
+const DIGEST: &str = "sha256:6c3c624b58dbbcd3c0dd82b4c53f04194d1247c6eebdaab7c610cf7d66709b3b";
+/// `bob:sesame`
+const BOB: &str = "Basic Ym9iOnNlc2FtZQ==";
+
+/// Options that trust this server's CA and nothing else, with a password for it.
+fn trusting(server: &ServedTls, folder: &tempfile::TempDir) -> Options {
+    let entry = json!({ "username": "bob", "password": "sesame" });
+    let config = json!({ "auths": { server.host(): entry } });
+    Options {
+        insecure: Vec::new(),
+        config_file: Some(docker_config(folder.path(), &config)),
+        extra_roots: Some(server.ca()),
+        ..options("127.0.0.1")
+    }
+}
+
+/// Lets bob in; strangers get `status` for everything but the root, where the challenge is.
+fn hiding(status: u16) -> impl Fn(&Asked) -> Response + Clone {
+    move |asked| match (asked.path.as_str(), asked.header("authorization")) {
+        (_, Some(BOB)) => answer(200, &[], r#"{"tags":["1"]}"#),
+        ("/v2/", _) => answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""),
+        _ => answer(status, &[], ""),
+    }
+}
+
+#[tokio::test]
+async fn what_is_hidden_without_a_challenge_is_asked_for_again_with_the_credential() {
+    for status in [401, 403, 404] {
+        let Some((log, server)) = scripted_tls(hiding(status)) else {
+            return;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
+        assert_eq!(repository.tags().await.unwrap(), ["1"], "{status}");
+        assert_eq!(repository.tags().await.unwrap(), ["1"], "{status}");
+        let list = "GET /v2/a/tags/list";
+        assert_eq!(log.lines(), [list, "GET /v2/", list, list], "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_for_nothing_is_asked_for_a_challenge_once() {
+    let absent = |asked: &Asked| match asked.path.as_str() {
+        "/v2/" => answer(200, &[], "{}"),
+        _ => answer(404, &[], ""),
+    };
+    let Some((log, server)) = scripted_tls(absent) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
+    for _ in 0..3 {
+        assert!(repository.head_manifest("1").await.unwrap().is_none());
+    }
+    assert_eq!(log.count("GET", "/v2/"), 1);
+    assert_eq!(log.all().len(), 4);
+}
+
+#[tokio::test]
+async fn without_a_credential_nothing_more_is_asked() {
+    let Some((log, server)) = scripted_tls(hiding(404)) else {
+        return;
+    };
+    let options = Options {
+        insecure: Vec::new(),
+        extra_roots: Some(server.ca()),
+        ..options("127.0.0.1")
+    };
+    let repository = repository(options, &format!("{}/a", server.host()));
+    assert!(repository.tags().await.unwrap_err().is_not_found());
+    assert_eq!(log.lines(), ["GET /v2/a/tags/list"]);
+}
+
+#[tokio::test]
+async fn a_credential_that_was_not_sent_is_not_said_to_be_tried() {
+    let refusing = |asked: &Asked| match asked.path.as_str() {
+        "/v2/" => answer(200, &[], "{}"),
+        _ => answer(403, &[], r#"{"message":"not from here"}"#),
+    };
+    let Some((log, server)) = scripted_tls(refusing) else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let repository = repository(trusting(&server, &folder), &format!("{}/a", server.host()));
+    let said = repository.tags().await.unwrap_err().to_string();
+    let sent = |asked: &Asked| asked.header("authorization").is_some();
+    assert!(!log.all().iter().any(sent));
+    assert!(
+        said.contains("tried no credential (the registry asks for none, so user \"bob\""),
+        "{said}"
+    );
+    assert!(said.ends_with("was not sent): not from here"), "{said}");
+}
+
+#[tokio::test]
+async fn a_repository_is_asked_for_with_the_credential_of_its_own() {
+    let only_team = |asked: &Asked| match asked.header("authorization") {
+        // `team:x`
+        Some("Basic dGVhbTp4") => answer(200, &[], r#"{"tags":["1"]}"#),
+        _ => answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""),
+    };
+    let (_log, server) = scripted(only_team);
+    let folder = tempfile::tempdir().unwrap();
+    let host = server.host();
+    let config = json!({ "auths": {
+        host.clone(): { "username": "bob", "password": "sesame" },
+        format!("{host}/team"): { "username": "team", "password": "x" },
+    }});
+    let options = loopback_options(Some(docker_config(folder.path(), &config)));
+    let team = repository(options.clone(), &format!("{host}/team/app"));
+    assert_eq!(team.tags().await.unwrap(), ["1"]);
+    let others = repository(options, &format!("{host}/teams/app"));
+    let said = others.tags().await.unwrap_err().to_string();
+    assert!(said.contains("tried user \"bob\""), "{said}");
+}
+
+/// A registry that gives every token and then says that it does not suffice.
+fn insufficient(asked: &Asked) -> Response {
+    let realm = format!("http://{}/token", asked.header("host").unwrap());
+    let challenge = format!(r#"Bearer realm="{realm}",service="x",error="insufficient_scope""#);
+    match (asked.path.as_str(), asked.header("authorization")) {
+        ("/token", _) => answer(200, &[], r#"{"token":"t"}"#),
+        ("/v2/", Some(_)) => answer(200, &[], "{}"),
+        _ => answer(401, &[("WWW-Authenticate", &challenge)], ""),
+    }
+}
+
+fn bob(host: &str, folder: &tempfile::TempDir) -> Options {
+    let entry = json!({ "username": "bob", "password": "sesame" });
+    let config = json!({ "auths": { host: entry } });
+    loopback_options(Some(docker_config(folder.path(), &config)))
+}
+
+#[tokio::test]
+async fn what_is_pushed_to_is_asked_about_with_the_right_to_write() {
+    let (log, server) = scripted(insufficient);
+    let folder = tempfile::tempdir().unwrap();
+    let name = format!("{}/new/app", server.host());
+    let target = repository(bob(&server.host(), &folder), &name).to_push_to();
+    let blob = describe(b"x");
+    assert!(target.head_manifest("1").await.unwrap().is_none());
+    assert!(!target.has_blob(blob.digest()).await.unwrap());
+    let all = log.all();
+    let scopes = all.iter().filter_map(|asked| asked.field("scope"));
+    let scopes: Vec<_> = scopes.collect();
+    assert!(!scopes.is_empty());
+    for scope in scopes {
+        assert_eq!(scope, "repository%3Anew%2Fapp%3Apull%2Cpush");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_to_say_what_is_there_ends_a_pull_and_not_a_push() {
+    for (status, known) in [(403, true), (401, false)] {
+        let (_log, server) = scripted(move |asked: &Asked| match asked.path.as_str() {
+            "/v2/" => answer(401, &[("WWW-Authenticate", "Basic realm=\"x\"")], ""),
+            _ => answer(status, &[], ""),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let source = repository(
+            bob(&server.host(), &folder),
+            &format!("{}/a", server.host()),
+        );
+        source.head_manifest("1").await.unwrap_err();
+        let asked = source.to_push_to().head_manifest("1").await;
+        // A password that is refused is wrong: the next request would be another wrong login.
+        assert_eq!(asked.is_ok(), known, "{status}: {asked:?}");
+        if let Err(error) = asked {
+            assert!(
+                matches!(error, RegistryError::Unauthorized { .. }),
+                "{error:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_registry_without_head_is_asked_by_get_from_then_on() {
+    for status in [400, 405, 501] {
+        let (log, server) =
+            scripted(
+                move |asked: &Asked| match (asked.method.as_str(), asked.path.as_str()) {
+                    ("HEAD", _) => answer(status, &[], ""),
+                    (_, "/v2/a/manifests/1") => {
+                        answer(200, &[("Docker-Content-Digest", DIGEST)], "")
+                    }
+                    _ => answer(404, &[], ""),
+                },
+            );
+        let repository = repository(loopback_options(None), &format!("{}/a", server.host()));
+        let found = repository.has_blob(describe(b"x").digest()).await.unwrap();
+        assert!(!found, "{status}");
+        assert!(repository.head_manifest("2").await.unwrap().is_none());
+        let heads = log
+            .all()
+            .iter()
+            .filter(|asked| asked.method == "HEAD")
+            .count();
+        assert_eq!(heads, 1, "{status}");
+    }
+}

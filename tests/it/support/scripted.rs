@@ -1,0 +1,107 @@
+//! A registry that answers as a test says, for products that cannot be had here.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+
+use super::serve::{Served, ServedTls, serve, serve_tls};
+
+/// One request.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    pub method: Method,
+    pub path: String,
+    pub query: String,
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+impl Asked {
+    /// `METHOD PATH`, without the query.
+    pub fn line(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    /// The value of a field of the query, as it stands there.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        let mut fields = self.query.split('&');
+        fields.find_map(|field| field.strip_prefix(name)?.strip_prefix('='))
+    }
+}
+
+/// What was asked so far.
+#[derive(Debug, Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<Asked>>>);
+
+impl Log {
+    pub fn all(&self) -> Vec<Asked> {
+        self.0.lock().unwrap().clone()
+    }
+
+    /// The lines of what was asked.
+    pub fn lines(&self) -> Vec<String> {
+        self.all().iter().map(Asked::line).collect()
+    }
+
+    /// How many requests had this method and a path that ends so.
+    pub fn count(&self, method: &str, end: &str) -> usize {
+        let all = self.all();
+        let like = |asked: &&Asked| asked.method == method && asked.path.ends_with(end);
+        all.iter().filter(like).count()
+    }
+}
+
+fn router(answer: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static) -> (Log, Router) {
+    let log = Log::default();
+    let seen = log.clone();
+    let handle = move |method: Method, uri: Uri, headers: HeaderMap, body: Bytes| {
+        let asked = Asked {
+            method,
+            path: uri.path().to_owned(),
+            query: uri.query().unwrap_or_default().to_owned(),
+            headers,
+            body,
+        };
+        let response = answer(&asked);
+        seen.0.lock().unwrap().push(asked);
+        async move { response }
+    };
+    let router = Router::new()
+        .fallback(handle)
+        .layer(DefaultBodyLimit::disable());
+    (log, router)
+}
+
+/// A registry over plain HTTP.
+pub fn scripted(
+    answer: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static,
+) -> (Log, Served) {
+    let (log, router) = router(answer);
+    (log, serve(router))
+}
+
+/// A registry over TLS; nothing where a component is not installed.
+pub fn scripted_tls(
+    answer: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static,
+) -> Option<(Log, ServedTls)> {
+    let (log, router) = router(answer);
+    Some((log, serve_tls(router)?))
+}
+
+/// An answer with a status and headers.
+pub fn answer(status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> Response {
+    let mut response = (StatusCode::from_u16(status).unwrap(), body.into()).into_response();
+    for (name, value) in headers {
+        let name = axum::http::HeaderName::from_bytes(name.as_bytes()).unwrap();
+        response.headers_mut().append(name, value.parse().unwrap());
+    }
+    response
+}
