@@ -1,30 +1,39 @@
 //! An image build toolkit for Windows containers: a recipe and a host build become a plan, a plan
 //! becomes an image, with or without a Windows machine.
 //!
-//! Dependencies point one way: `cli` uses everything, `windows` uses nothing of the project.
+//! What the program knows can be used from other programs too: [`windows`] (versions, compatibility,
+//! quoting, the registry and its hives), [`recipe`] (from a recipe to a plan), [`layer`] (Windows
+//! layers), [`oci`] (images and the places they live in) and [`inspect`] (what is in an image).
+//!
+//! Dependencies point one way: the command line uses everything, `windows` nothing of the project.
 
 // The demonstration, and what the tests of the modules share with those from outside, call this
 // library by its name.
 extern crate self as wincimg;
 
-pub mod catalog;
-pub mod cli;
-pub mod cluster;
+mod catalog;
+mod cli;
+mod cluster;
+#[doc(hidden)]
 pub mod demo;
-pub mod diagnose;
-pub mod dockerfile;
-pub mod engine;
+mod diagnose;
+mod dockerfile;
+mod engine;
 pub mod inspect;
 pub mod layer;
-pub mod lint;
-pub mod net;
+mod lint;
+mod net;
 pub mod oci;
 pub mod progress;
 pub mod recipe;
-pub mod report;
-pub mod rollout;
-pub mod shim;
+mod report;
+mod rollout;
+mod shim;
 pub mod windows;
+
+#[doc(hidden)]
+pub use cli::main;
+pub use diagnose::{Blame, Diagnose};
 
 // What starts components and plays servers, for the tests of the modules and those from outside.
 #[cfg(test)]

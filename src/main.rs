@@ -1,5 +1,5 @@
 //! The `wincimg` program: everything it does lives in the library.
 
 fn main() -> std::process::ExitCode {
-    wincimg::cli::main()
+    wincimg::main()
 }

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
+mod commands;
 mod properties;
 mod reader;
 mod registry;

@@ -49,4 +49,3 @@ mod report_html;
 mod rollout;
 mod store;
 mod support;
-mod windows_commands;

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use serde_json::json;
-use wincimg::diagnose::Diagnose;
-use wincimg::net::HttpError;
+use wincimg::Diagnose;
+use wincimg::oci::remote::HttpError;
 use wincimg::oci::remote::{Connection, Login, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
 

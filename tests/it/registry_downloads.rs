@@ -9,8 +9,8 @@ use axum::routing::get;
 use bytes::Bytes;
 use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
-use wincimg::diagnose::Diagnose;
-use wincimg::net::HttpError;
+use wincimg::Diagnose;
+use wincimg::oci::remote::HttpError;
 use wincimg::oci::remote::{BlobSource, Options, RegistryError};
 use wincimg::progress::Silent;
 

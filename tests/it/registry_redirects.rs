@@ -13,7 +13,7 @@ use axum::routing::any;
 use bytes::Bytes;
 use serde_json::json;
 use tokio::io::AsyncReadExt;
-use wincimg::net::HttpError;
+use wincimg::oci::remote::HttpError;
 use wincimg::oci::remote::{BlobSource, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
 

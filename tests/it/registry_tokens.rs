@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use serde_json::json;
-use wincimg::diagnose::Diagnose;
+use wincimg::Diagnose;
 use wincimg::oci::remote::{Login, Options, Registry, RegistryError};
 use wincimg::progress::Silent;
 

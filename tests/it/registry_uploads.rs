@@ -11,7 +11,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use oci_spec::image::{Descriptor, MediaType};
 use tokio::io::AsyncReadExt;
-use wincimg::net::HttpError;
+use wincimg::oci::remote::HttpError;
 use wincimg::oci::remote::{BlobReader, BlobSource, Options, RegistryError};
 use wincimg::progress::Silent;
 

@@ -123,7 +123,7 @@ fn the_folder_has_everything_that_the_dockerfile_copies() {
     assert_eq!(link, Path::new("index.html"));
     assert_eq!(
         fs::read(site.path("out/files/wincimg/shim.exe")).unwrap(),
-        wincimg::shim::EXECUTABLE
+        include_bytes!("../../images/shim/shim.exe")
     );
     let dockerfile = site.text("out/Dockerfile");
     assert!(

@@ -34,7 +34,7 @@ mod request;
 mod takes;
 mod upload;
 
-pub use crate::net::{BlobReader, BlobSource, RetryPolicy};
+pub use crate::net::{BlobReader, BlobSource, HttpError, RetryPolicy};
 pub use access::{Connection, DaemonCredential, Login, Ping};
 pub use blobs::RemoteBlob;
 pub use error::RegistryError;

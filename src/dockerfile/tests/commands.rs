@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use wincimg::dockerfile::{ContextContent, Rendered, render};
-use wincimg::layer::Source;
-use wincimg::recipe::{Plan, PlanBase};
-use wincimg::windows::iis::IisSettings;
-use wincimg::windows::regfile::import;
-use wincimg::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
-use wincimg::windows::version::WindowsVersion;
+use crate::dockerfile::{ContextContent, Rendered, render};
+use crate::layer::Source;
+use crate::recipe::{Plan, PlanBase};
+use crate::windows::iis::IisSettings;
+use crate::windows::regfile::import;
+use crate::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+use crate::windows::version::WindowsVersion;
 
 use crate::support::programs::skip;
 use crate::support::wine::{Wine, succeed, windows_path};
