@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::registry::Stored;
-use wincimg::diagnose::Diagnose;
+use wincimg::Diagnose;
 use wincimg::layer::{LayerError, WriteOptions};
 use wincimg::oci::document::{
     Descriptor, Document, DocumentError, Flavour, History, Image, Index, Layer, Platform, Sealed,

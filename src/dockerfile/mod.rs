@@ -12,8 +12,8 @@ mod templates;
 mod view;
 mod words;
 
-pub use context::{ContextContent, ContextEntry, ContextSummary};
-pub use output::{DOCKERFILE, OutputError};
+pub use context::{ContextContent, ContextEntry};
+pub use output::DOCKERFILE;
 pub use words::Unwritable;
 
 use crate::diagnose::{Blame, Diagnose};

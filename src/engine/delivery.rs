@@ -28,10 +28,8 @@ use crate::oci::store::Sink;
 use crate::progress::Progress;
 
 pub use self::destination::Destination;
-pub use self::error::{DeliveryError, RouteError};
-pub use self::report::{
-    Delivered, DeliveredBase, DeliveredCopy, DeliveredImage, DeliveredIndex, DeliveredLayer,
-};
+pub use self::error::DeliveryError;
+pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
 
 /// An image that an engine made.
 pub enum Made<'a> {

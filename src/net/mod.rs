@@ -17,7 +17,6 @@ pub use digest::{Digest, Hasher, digest, sha256};
 pub use error::{FileError, HttpError};
 pub use exchange::{Exchange, Payload, Piece, Redirects, Vouched, location};
 pub use http::{Http, IDLE_TIMEOUT};
-pub use insecure::{InsecureHosts, NotAHost};
 pub use partial_file::PartialFile;
 pub use retry::{Attempts, RetryPolicy, Transient, retry_after};
 pub use source::{BlobReader, BlobSource};

@@ -29,9 +29,9 @@ pub use fetch::{Wanted, fetch};
 pub use finding::{Finding, HostKind, severity};
 pub use image::{Content, Image, Variant};
 pub use notices::Notice;
-pub use placement::{Group, Placement, Selection};
+pub use placement::{Placement, Selection};
 pub use plan::{Action, Plan};
-pub use simulate::{Simulation, SimulationError, apply_hotfix};
+pub use simulate::{Simulation, apply_hotfix};
 
 use finding::Judge;
 use placement::Selections;
