@@ -1,6 +1,7 @@
 //! `wincimg base`, driven as a user would.
 #![allow(clippy::unwrap_used)]
 
+use crate::site::answer_of;
 use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use predicates::prelude::*;
@@ -31,14 +32,6 @@ fn wincimg(arguments: &[&str]) -> Command {
     command
 }
 
-fn json_of(command: &mut Command) -> (i32, Value) {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    (
-        output.status.code().unwrap(),
-        serde_json::from_slice(&output.stdout).unwrap(),
-    )
-}
-
 fn microsofts() -> FakeRegistry {
     let registry = FakeRegistry::start();
     registry.publish(
@@ -63,7 +56,7 @@ fn microsofts() -> FakeRegistry {
 #[test]
 fn the_result_is_pinned_by_digest() {
     let registry = microsofts();
-    let (code, result) = json_of(&mut base(
+    let (code, result) = answer_of(&mut base(
         &registry,
         &["resolve", "nanoserver", "--host-build", "17763.973"],
     ));
@@ -129,7 +122,7 @@ fn nothing_that_fits_is_exit_1_with_what_is_nearest() {
         "--match",
         "exact",
     ];
-    let (code, result) = json_of(&mut base(&registry, &arguments));
+    let (code, result) = answer_of(&mut base(&registry, &arguments));
     assert_eq!(code, 1);
     assert_eq!(result["reference"], Value::Null);
     assert_eq!(
@@ -222,7 +215,7 @@ fn a_list_has_one_line_an_image() {
 fn a_list_can_be_for_one_host_and_for_programs() {
     let registry = microsofts();
     registry.publish(NANO, &["10.0.17763.1158"], "10.0.17763.1158");
-    let (code, list) = json_of(&mut base(
+    let (code, list) = answer_of(&mut base(
         &registry,
         &["list", "nanoserver", "--host-build", "17763.950"],
     ));

@@ -9,6 +9,8 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
+use crate::site::answer_of;
+
 fn wincimg() -> Command {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     // An empty folder, so that no wincimg.toml of the developer's has a say.
@@ -16,14 +18,6 @@ fn wincimg() -> Command {
         .current_dir(std::env::temp_dir())
         .arg("check-compat");
     command
-}
-
-fn json_of(command: &mut Command) -> (i32, Value) {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    (
-        output.status.code().unwrap(),
-        serde_json::from_slice(&output.stdout).unwrap(),
-    )
 }
 
 const NODES: &str = r#"{"apiVersion":"v1","kind":"List","items":[
@@ -36,7 +30,7 @@ const NODES: &str = r#"{"apiVersion":"v1","kind":"List","items":[
 #[test]
 fn the_line_of_2020_02_is_found_and_the_fix_names_the_kb() {
     let (code, report) =
-        json_of(wincimg().args(["--host-build", "17763.973", "--image-build", "17763.1158"]));
+        answer_of(wincimg().args(["--host-build", "17763.973", "--image-build", "17763.1158"]));
     assert_eq!(code, 1);
     assert_eq!(report["compatible"], false);
     let check = &report["checks"][0];
@@ -62,7 +56,7 @@ fn hyper_v_isolation_runs_older_images() {
 #[test]
 fn newer_hosts_run_images_back_to_the_last_ltsc_release() {
     let (code, report) =
-        json_of(wincimg().args(["--host-build", "26100.2314", "--image-build", "20348.1"]));
+        answer_of(wincimg().args(["--host-build", "26100.2314", "--image-build", "20348.1"]));
     assert_eq!(code, 0);
     assert_eq!(report["checks"][0]["rule"], "downlevel-ltsc");
 }
@@ -86,7 +80,7 @@ fn nodes_come_from_kubectls_output_on_stdin() {
 fn a_windows_node_without_a_version_is_unknown_and_no_error() {
     let nodes = r#"{"kind":"List","items":[{"metadata":{"name":"w"},
         "status":{"nodeInfo":{"operatingSystem":"windows","kernelVersion":"?"}}}]}"#;
-    let (code, report) = json_of(
+    let (code, report) = answer_of(
         wincimg()
             .args(["--nodes", "-", "--image-build", "17763.1158"])
             .write_stdin(nodes),

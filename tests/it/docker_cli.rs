@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::demo::{DemoRegistry, add_base_images};
+use crate::site::{Site, stderr};
 use crate::support::dockerd::Dockerd;
 use crate::support::windows_builds::{base, build_all};
 use crate::support::windows_daemon::WindowsDaemon;
@@ -31,64 +31,35 @@ to = 'C:\app\hello.txt'
 command = ['C:\Windows\System32\hostname.exe']
 "#;
 
-/// A registry with a base, and a folder with a recipe.
-struct Site {
-    registry: Arc<DemoRegistry>,
-    folder: tempfile::TempDir,
+/// A place with a recipe that has a command.
+fn site() -> Site {
+    let site = Site::new();
+    site.write("recipe.toml", WITH_COMMAND);
+    site
 }
 
-impl Site {
-    fn new() -> Self {
-        let registry = DemoRegistry::start().unwrap();
-        registry
-            .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[VERSION]))
-            .unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("recipe.toml"), WITH_COMMAND).unwrap();
-        Self {
-            registry: Arc::new(registry),
-            folder,
-        }
-    }
-
-    fn command(&self, arguments: &[&str]) -> Command {
-        let host = self.registry.host();
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .current_dir(self.folder.path())
-            .args(arguments)
-            .args(["--insecure-registry", &host])
-            .args(["--base-registry", &format!("{host}/mcr")])
-            .env("DOCKER_CONFIG", self.folder.path());
-        for variable in [
-            "DOCKER_HOST",
-            "DOCKER_CONTEXT",
-            "DOCKER_TLS_VERIFY",
-            "SOURCE_DATE_EPOCH",
-        ] {
-            command.env_remove(variable);
-        }
-        command
-    }
-
-    fn build(&self, arguments: &[&str]) -> Output {
-        let mut command = self.command(&["build", ".", "--host-build", "17763.973"]);
-        command.args(arguments).output().unwrap()
-    }
-
-    /// A daemon on Windows that builds what the recipe asks for.
-    async fn windows(&self) -> WindowsDaemon {
-        let host = self.registry.host();
-        let client = Registry::new(support::options(&host), Arc::new(Silent)).unwrap();
-        let base = base(&client, &format!("{host}/mcr"), VERSION).await;
-        let windows = WindowsDaemon::start();
-        build_all(&windows, &self.registry, &[base]);
-        windows
-    }
+/// `wincimg` with the base images of this place, and no daemon named.
+fn wincimg(site: &Site, arguments: &[&str]) -> Command {
+    let mut command = site.command(arguments);
+    command
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .env_remove("DOCKER_HOST");
+    command
 }
 
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+fn build(site: &Site, arguments: &[&str]) -> Output {
+    let mut command = wincimg(site, &["build", ".", "--host-build", "17763.973"]);
+    command.args(arguments).output().unwrap()
+}
+
+/// A daemon on Windows that builds what the recipe asks for.
+async fn windows(site: &Site) -> WindowsDaemon {
+    let host = site.host();
+    let client = Registry::new(support::options(&host), Arc::new(Silent)).unwrap();
+    let base = base(&client, &format!("{host}/mcr"), VERSION).await;
+    let windows = WindowsDaemon::start();
+    build_all(&windows, &site.registry, &[base]);
+    windows
 }
 
 fn json_of(output: &Output) -> Value {
@@ -98,24 +69,27 @@ fn json_of(output: &Output) -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
-    let site = Site::new();
-    let windows = site.windows().await;
+    let site = site();
+    let windows = windows(&site).await;
     let host = site.registry.host();
-    let output = site.build(&[
-        "--docker-host",
-        &windows.host(),
-        "--isolation=hyperv",
-        "--memory=4g",
-        "--pull",
-        "--no-cache",
-        "--build-arg=A=b=c",
-        "--label=team=web servers",
-        "--registry",
-        &host,
-        "--push",
-        "--format=json",
-        "-v",
-    ]);
+    let output = build(
+        &site,
+        &[
+            "--docker-host",
+            &windows.host(),
+            "--isolation=hyperv",
+            "--memory=4g",
+            "--pull",
+            "--no-cache",
+            "--build-arg=A=b=c",
+            "--label=team=web servers",
+            "--registry",
+            &host,
+            "--push",
+            "--format=json",
+            "-v",
+        ],
+    );
     let document = json_of(&output);
     let said = stderr(&output);
     assert!(
@@ -171,11 +145,11 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_for() {
-    let site = Site::new();
-    let windows = site.windows().await;
+    let site = site();
+    let windows = windows(&site).await;
     let recipe = WITH_COMMAND.split("[[run]]").next().unwrap();
     fs::write(site.folder.path().join("recipe.toml"), recipe).unwrap();
-    let output = site.build(&["--docker-host", &windows.host(), "-v"]);
+    let output = build(&site, &["--docker-host", &windows.host(), "-v"]);
     assert!(output.status.success());
     let said = stderr(&output);
     assert!(
@@ -184,7 +158,10 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
     );
     assert!(windows.asked("/").is_empty());
 
-    let output = site.build(&["--docker-host", &windows.host(), "--engine=docker"]);
+    let output = build(
+        &site,
+        &["--docker-host", &windows.host(), "--engine=docker"],
+    );
     let printed = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(output.status.success(), "{}", stderr(&output));
     assert!(printed.starts_with("app:10.0.17763.973\n"), "{printed}");
@@ -196,16 +173,16 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
 
 #[test]
 fn the_direct_engine_refuses_commands_and_names_the_other() {
-    let site = Site::new();
-    let output = site.build(&["--engine=direct"]);
+    let site = site();
+    let output = build(&site, &["--engine=direct"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("hint: build with --engine docker"));
 }
 
 #[test]
 fn a_daemon_that_is_not_there_or_no_address_is_told_with_the_way_on() {
-    let site = Site::new();
-    let output = site.build(&["--docker-host=unix:///nonexistent/docker.sock"]);
+    let site = site();
+    let output = build(&site, &["--docker-host=unix:///nonexistent/docker.sock"]);
     assert_eq!(output.status.code(), Some(3));
     let said = stderr(&output);
     assert!(
@@ -222,10 +199,10 @@ fn a_daemon_that_is_not_there_or_no_address_is_told_with_the_way_on() {
         ["--isolation=vm"],
         ["--engine=podman"],
     ] {
-        let output = site.build(&arguments);
+        let output = build(&site, &arguments);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}");
     }
-    let mut command = site.command(&["build", ".", "--host-build", "17763.973"]);
+    let mut command = wincimg(&site, &["build", ".", "--host-build", "17763.973"]);
     let output = command.env("DOCKER_CONTEXT", "gone").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("no Docker context \"gone\""));
@@ -233,8 +210,8 @@ fn a_daemon_that_is_not_there_or_no_address_is_told_with_the_way_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
-    let site = Site::new();
-    let windows = site.windows().await;
+    let site = site();
+    let windows = windows(&site).await;
     let files = site.folder.path().join("site");
     fs::create_dir(&files).unwrap();
     let recipe = format!("{WITH_COMMAND}\n[[files]]\nfrom = 'site'\nto = 'C:\\site'\n");
@@ -254,7 +231,7 @@ async fn what_is_no_context_is_refused_by_name_before_the_daemon_is_asked() {
         if let Some(target) = link {
             std::os::unix::fs::symlink(target, files.join("link")).unwrap();
         }
-        let output = site.build(&["--docker-host", &windows.host()]);
+        let output = build(&site, &["--docker-host", &windows.host()]);
         let said = stderr(&output);
         assert!(!output.status.success(), "{names:?} {link:?}");
         assert!(said.contains(expected), "{names:?} {link:?}: {said}");
@@ -269,8 +246,8 @@ fn a_linux_daemon_is_refused_as_such() {
     let Some(daemon) = Dockerd::start() else {
         return;
     };
-    let site = Site::new();
-    let output = site.build(&["--docker-host", &daemon.host()]);
+    let site = site();
+    let output = build(&site, &["--docker-host", &daemon.host()]);
     assert_eq!(output.status.code(), Some(3));
     let said = stderr(&output);
     assert!(
@@ -279,7 +256,7 @@ fn a_linux_daemon_is_refused_as_such() {
     );
     assert!(said.contains("--engine direct"), "{said}");
 
-    let mut command = site.command(&["doctor", "--docker-host", &daemon.host()]);
+    let mut command = wincimg(&site, &["doctor", "--docker-host", &daemon.host()]);
     let output = command.output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let printed = String::from_utf8(output.stdout).unwrap();
@@ -289,10 +266,10 @@ fn a_linux_daemon_is_refused_as_such() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ctrl_c_ends_the_build_in_the_daemon() {
-    let site = Site::new();
-    let windows = site.windows().await;
+    let site = site();
+    let windows = windows(&site).await;
     windows.script(|script| script.hangs = true);
-    let mut command = site.command(&["build", ".", "--host-build", "17763.973"]);
+    let mut command = wincimg(&site, &["build", ".", "--host-build", "17763.973"]);
     let process = command
         .args(["--docker-host", &windows.host()])
         .stderr(Stdio::piped())
@@ -317,10 +294,10 @@ async fn ctrl_c_ends_the_build_in_the_daemon() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
-    let site = Site::new();
-    let windows = site.windows().await;
+    let site = site();
+    let windows = windows(&site).await;
     let doctor = || {
-        let mut command = site.command(&["doctor", "--docker-host", &windows.host()]);
+        let mut command = wincimg(&site, &["doctor", "--docker-host", &windows.host()]);
         let output = command.args(["--format", "json"]).output().unwrap();
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
         let checks = document["checks"].as_array().unwrap().clone();
@@ -358,15 +335,15 @@ async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
 
 #[test]
 fn doctor_asks_for_no_daemon_where_nobody_named_one() {
-    let site = Site::new();
-    let output = site.command(&["doctor"]).output().unwrap();
+    let site = site();
+    let output = wincimg(&site, &["doctor"]).output().unwrap();
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(
         printed.contains("ok       docker daemon unix:///"),
         "{printed}"
     );
 
-    let mut command = site.command(&["doctor"]);
+    let mut command = wincimg(&site, &["doctor"]);
     let output = command
         .env("DOCKER_HOST", "tcp://127.0.0.1:1")
         .output()

@@ -3,75 +3,33 @@
 
 use std::fs;
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::path::Path;
 
-use crate::demo::{DemoRegistry, add_base_images};
+use crate::site::Site;
 use flate2::read::GzDecoder;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::windows::version::WindowsVersion;
 
-/// A registry with bases, and a folder with a site and a program.
-struct Site {
-    registry: DemoRegistry,
-    folder: tempfile::TempDir,
+/// A place with a site and an application.
+fn site() -> Site {
+    let site = Site::new();
+    site.write("site/index.html", b"<h1>Hello</h1>");
+    site.write("app/server.exe", b"MZ");
+    site
 }
 
-impl Site {
-    fn new() -> Self {
-        let registry = DemoRegistry::start().unwrap();
-        let hosts = [WindowsVersion::new(17763, 973)];
-        registry
-            .with(|stored| {
-                add_base_images(stored, "mcr/dotnet/framework/aspnet", &hosts)?;
-                add_base_images(stored, "mcr/windows/servercore/iis", &hosts)?;
-                add_base_images(stored, "mcr/windows/nanoserver", &hosts)
-            })
-            .unwrap();
-        let site = Self {
-            registry,
-            folder: tempfile::tempdir().unwrap(),
-        };
-        site.write("site/index.html", b"<h1>Hello</h1>");
-        site.write("app/server.exe", b"MZ");
-        site
-    }
+/// `wincimg build IMAGE` to the folder `out`.
+fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = site.with_bases(&[&["build"], arguments].concat());
+    command.args(["--host-build", "17763.973", "--output", "oci:out"]);
+    command
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, bytes: &[u8]) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, bytes).unwrap();
-    }
-
-    /// `wincimg build IMAGE` to the folder `out`.
-    fn build(&self, arguments: &[&str]) -> assert_cmd::Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .current_dir(self.folder.path())
-            .arg("build")
-            .args(arguments)
-            .args(["--host-build", "17763.973", "--output", "oci:out"])
-            .args(["--insecure-registry", &self.registry.host()])
-            .args(["--base-registry", &format!("{}/mcr", self.registry.host())])
-            .env_remove("SOURCE_DATE_EPOCH")
-            .env("DOCKER_CONFIG", self.folder.path());
-        let mut command = assert_cmd::Command::from(command);
-        command.timeout(Duration::from_mins(1));
-        command
-    }
-
-    fn built(&self, arguments: &[&str]) -> Built {
-        let _ = fs::remove_dir_all(self.path("out"));
-        self.build(arguments).assert().code(0);
-        Built::read(&self.path("out"))
-    }
+fn built(site: &Site, arguments: &[&str]) -> Built {
+    let _ = fs::remove_dir_all(site.path("out"));
+    build(site, arguments).assert().code(0);
+    Built::read(&site.path("out"))
 }
 
 /// What an OCI layout with one image holds of the recipe.
@@ -122,17 +80,20 @@ const WEB_CONFIG: &str = "Files/inetpub/wwwroot/web.config";
 
 #[test]
 fn a_site_is_built_without_windows_on_either_base() {
-    let site = Site::new();
+    let site = site();
     for base in ["aspnet", "iis"] {
-        let built = site.built(&[
-            "iis",
-            "--set",
-            &format!("base={base}"),
-            "--set",
-            "file_extensions=json, .WOFF2",
-            "--set",
-            "mime_types=json=application/json",
-        ]);
+        let built = built(
+            &site,
+            &[
+                "iis",
+                "--set",
+                &format!("base={base}"),
+                "--set",
+                "file_extensions=json, .WOFF2",
+                "--set",
+                "mime_types=json=application/json",
+            ],
+        );
         assert_eq!(
             built.container["Entrypoint"],
             json!([
@@ -167,13 +128,13 @@ fn a_site_is_built_without_windows_on_either_base() {
 
 #[test]
 fn the_sites_own_web_config_keeps_what_it_says() {
-    let site = Site::new();
+    let site = site();
     let own = "\u{feff}<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<configuration>\n  \
                <appSettings>\n    <add key=\"a\"   value='b' />\n  </appSettings>\n</configuration>";
     site.write("site/Web.config", own.as_bytes());
-    let plain = site.built(&["iis"]);
+    let plain = built(&site, &["iis"]);
     assert_eq!(plain.text("Files/inetpub/wwwroot/Web.config"), own);
-    let built = site.built(&["iis", "--set", "file_extensions=json"]);
+    let built = built(&site, &["iis", "--set", "file_extensions=json"]);
     let merged = built.text("Files/inetpub/wwwroot/Web.config");
     let (before, end) = own.split_at(own.len() - "</configuration>".len());
     assert!(
@@ -189,12 +150,12 @@ fn the_sites_own_web_config_keeps_what_it_says() {
 
 #[test]
 fn a_web_config_that_is_no_xml_is_refused_with_its_place() {
-    let site = Site::new();
+    let site = site();
     site.write(
         "site/web.config",
         b"<configuration>\n  <a>\n</configuration>",
     );
-    site.build(&["iis", "--set", "file_extensions=json"])
+    build(&site, &["iis", "--set", "file_extensions=json"])
         .assert()
         .code(2)
         .stderr(contains("site/web.config").and(contains("line 3, column 1")));
@@ -203,14 +164,17 @@ fn a_web_config_that_is_no_xml_is_refused_with_its_place() {
 
 #[test]
 fn what_only_windows_can_set_is_refused_by_name() {
-    let site = Site::new();
-    site.build(&[
-        "iis",
-        "--engine",
-        "direct",
-        "--set",
-        "app_pool_settings=processModel.idleTimeout=00:00:00",
-    ])
+    let site = site();
+    build(
+        &site,
+        &[
+            "iis",
+            "--engine",
+            "direct",
+            "--set",
+            "app_pool_settings=processModel.idleTimeout=00:00:00",
+        ],
+    )
     .assert()
     .code(2)
     .stderr(
@@ -221,14 +185,17 @@ fn what_only_windows_can_set_is_refused_by_name() {
 
 #[test]
 fn a_program_gets_the_shim_in_front_of_it() {
-    let site = Site::new();
-    let built = site.built(&[
-        "app",
-        "--set",
-        "program=server.exe",
-        "--set",
-        r#"arguments=--port 80 --name "my app""#,
-    ]);
+    let site = site();
+    let built = built(
+        &site,
+        &[
+            "app",
+            "--set",
+            "program=server.exe",
+            "--set",
+            r#"arguments=--port 80 --name "my app""#,
+        ],
+    );
     assert_eq!(
         built.container["Entrypoint"],
         json!(["C:\\wincimg\\shim.exe", "--", "C:\\app\\server.exe"])
@@ -239,7 +206,7 @@ fn a_program_gets_the_shim_in_front_of_it() {
     );
     assert_eq!(built.container["WorkingDir"], "C:\\app");
     assert_eq!(built.file("Files/app/server.exe"), b"MZ");
-    site.build(&["app"])
+    build(&site, &["app"])
         .assert()
         .code(2)
         .stderr(contains("--set program=VALUE"));

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use crate::api::Api;
+use crate::site::answer_of;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -18,13 +19,6 @@ fn wincimg(api: &Api) -> Command {
         .env("KUBECONFIG", api.kubeconfig())
         .args(["check-compat", "--kube", "--offline", "--on", "2024-06-01"]);
     command
-}
-
-fn json_of(command: &mut Command) -> (i32, Value) {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
-    (output.status.code().unwrap(), report)
 }
 
 fn node(name: &str, kernel: &str) -> Value {
@@ -56,7 +50,7 @@ fn nodes_and_workloads_come_in_pages() {
     api.set("/api/v1/nodes", nodes);
     let deployments = vec![deployment("shop", "web", "repo.example/web:1")];
     api.set("/apis/apps/v1/deployments", deployments);
-    let (code, report) = json_of(&mut wincimg(&api));
+    let (code, report) = answer_of(&mut wincimg(&api));
     assert_eq!(code, 1, "the image is not known with --offline");
     assert_eq!(report["checks"].as_array().unwrap().len(), 1203);
     assert_eq!(report["checks"][1202]["host"]["name"], "n1202");
@@ -75,7 +69,7 @@ fn nodes_and_workloads_come_in_pages() {
 fn images_that_are_named_are_checked_on_the_clusters_nodes_alone() {
     let api = Api::start();
     api.set("/api/v1/nodes", vec![node("win-a", "10.0.17763.973")]);
-    let (code, report) = json_of(wincimg(&api).args(["--image-build", "17763.1158"]));
+    let (code, report) = answer_of(wincimg(&api).args(["--image-build", "17763.1158"]));
     assert_eq!(code, 1);
     assert_eq!(report["checks"][0]["rule"], "baseline-2020-02");
     assert!(api.requests_to("/apis/apps/v1/deployments").is_empty());
@@ -90,7 +84,7 @@ fn namespace_and_selector_are_the_servers_to_apply() {
         vec![deployment("shop", "web", "repo.example/web:1")],
     );
     let (_, report) =
-        json_of(wincimg(&api).args(["--namespace", "shop", "--selector", "app in (web)"]));
+        answer_of(wincimg(&api).args(["--namespace", "shop", "--selector", "app in (web)"]));
     assert_eq!(report["checks"].as_array().unwrap().len(), 1);
     let asked = api.requests_to("/apis/apps/v1/namespaces/shop/deployments");
     assert!(
@@ -116,7 +110,7 @@ fn what_is_done_or_made_by_another_is_not_checked_again() {
     pod["spec"] = pod["spec"]["template"]["spec"].take();
     pod["status"] = json!({"phase": "Succeeded"});
     api.set("/api/v1/pods", vec![pod]);
-    let (_, report) = json_of(&mut wincimg(&api));
+    let (_, report) = answer_of(&mut wincimg(&api));
     assert_eq!(report["checks"].as_array().unwrap().len(), 1, "{report}");
     assert_eq!(report["checks"][0]["workload"]["kind"], "Deployment");
 }
@@ -155,7 +149,7 @@ fn a_list_whose_pages_became_too_old_is_begun_again() {
         .collect();
     api.set("/api/v1/nodes", nodes);
     api.forget_pages(1);
-    let (_, report) = json_of(wincimg(&api).args(["--image-build", "17763.973"]));
+    let (_, report) = answer_of(wincimg(&api).args(["--image-build", "17763.973"]));
     assert_eq!(report["checks"].as_array().unwrap().len(), 600);
     assert_eq!(api.requests_to("/api/v1/nodes").len(), 4);
     api.forget_pages(10);

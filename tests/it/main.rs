@@ -47,5 +47,6 @@ mod registry_uploads;
 mod render;
 mod report_html;
 mod rollout;
+mod site;
 mod store;
 mod support;

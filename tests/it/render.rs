@@ -2,77 +2,23 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::Duration;
+use std::path::Path;
 
-use crate::demo::{DemoRegistry, add_base_images};
+use crate::site::Site;
 use crate::support::dockerd::Dockerd;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::windows::version::WindowsVersion;
 
-const HOSTS: [WindowsVersion; 2] = [
-    WindowsVersion::new(17763, 973),
-    WindowsVersion::new(20348, 2402),
-];
-
-/// A registry with base images, and a folder to work in.
-struct Site {
-    registry: DemoRegistry,
-    folder: tempfile::TempDir,
+/// `wincimg render` for one host.
+fn render(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = render_for_no_host(site, arguments);
+    command.args(["--host-build", "17763.973"]);
+    command
 }
 
-impl Site {
-    fn new() -> Self {
-        let registry = DemoRegistry::start().unwrap();
-        registry
-            .with(|stored| {
-                add_base_images(stored, "mcr/windows/nanoserver", &HOSTS)?;
-                add_base_images(stored, "mcr/dotnet/framework/aspnet", &HOSTS)
-            })
-            .unwrap();
-        Self {
-            registry,
-            folder: tempfile::tempdir().unwrap(),
-        }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
-    }
-
-    /// `wincimg render IMAGE` for one host.
-    fn render(&self, arguments: &[&str]) -> assert_cmd::Command {
-        let mut command = self.render_for_no_host(arguments);
-        command.args(["--host-build", "17763.973"]);
-        command
-    }
-
-    fn render_for_no_host(&self, arguments: &[&str]) -> assert_cmd::Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
-        command
-            .current_dir(self.folder.path())
-            .arg("render")
-            .args(arguments)
-            .args(["--insecure-registry", &self.registry.host()])
-            .args(["--base-registry", &format!("{}/mcr", self.registry.host())])
-            .env("DOCKER_CONFIG", self.folder.path());
-        let mut command = assert_cmd::Command::from(command);
-        command.timeout(Duration::from_mins(1));
-        command
-    }
-
-    fn text(&self, name: &str) -> String {
-        fs::read_to_string(self.path(name)).unwrap()
-    }
+fn render_for_no_host(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
+    site.with_bases(&[&["render"], arguments].concat())
 }
 
 fn names_in(folder: &Path) -> Vec<String> {
@@ -87,7 +33,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 #[test]
 fn the_dockerfile_goes_to_stdout_and_is_pinned_to_the_hosts_base() {
     let site = Site::new();
-    let output = site.render(&["pause"]).output().unwrap();
+    let output = render(&site, &["pause"]).output().unwrap();
     assert!(output.status.success());
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.starts_with("# escape=`\n"), "{text}");
@@ -101,7 +47,7 @@ fn the_dockerfile_goes_to_stdout_and_is_pinned_to_the_hosts_base() {
         "{text}"
     );
     assert!(names_in(site.folder.path()).is_empty());
-    let again = site.render(&["pause"]).output().unwrap();
+    let again = render(&site, &["pause"]).output().unwrap();
     assert_eq!(text.into_bytes(), again.stdout);
 }
 
@@ -111,10 +57,13 @@ fn the_folder_has_everything_that_the_dockerfile_copies() {
     site.write("site/index.html", "<h1>Hello</h1>");
     site.write("site/images/a b [1].png", "x");
     std::os::unix::fs::symlink("index.html", site.path("site/start.html")).unwrap();
-    site.render(&["iis", "--set", "file_extensions=json", "--output", "out"])
-        .assert()
-        .code(0)
-        .stdout("out/Dockerfile\n");
+    render(
+        &site,
+        &["iis", "--set", "file_extensions=json", "--output", "out"],
+    )
+    .assert()
+    .code(0)
+    .stdout("out/Dockerfile\n");
     assert_eq!(names_in(&site.path("out")), ["Dockerfile", "files"]);
     let root = "out/files/inetpub/wwwroot";
     assert_eq!(site.text(&format!("{root}/index.html")), "<h1>Hello</h1>");
@@ -144,7 +93,7 @@ fn the_folder_has_everything_that_the_dockerfile_copies() {
 #[test]
 fn a_folder_is_replaced_only_when_asked_and_only_if_it_is_a_rendered_one() {
     let site = Site::new();
-    let render = |more: &[&str]| site.render(&[&["pause", "--output", "out"], more].concat());
+    let render = |more: &[&str]| render(&site, &[&["pause", "--output", "out"], more].concat());
     fs::create_dir(site.path("out")).unwrap();
     render(&[]).assert().code(0);
     site.write("out/registry-1.reg", "from before");
@@ -167,7 +116,7 @@ fn a_folder_is_replaced_only_when_asked_and_only_if_it_is_a_rendered_one() {
 fn a_run_that_fails_leaves_the_folder_as_it_was() {
     let site = Site::new();
     site.write("file", "no folder");
-    site.render(&["pause", "--output", "file/out"])
+    render(&site, &["pause", "--output", "file/out"])
         .assert()
         .code(3)
         .stderr(contains("file/out"));
@@ -175,7 +124,7 @@ fn a_run_that_fails_leaves_the_folder_as_it_was() {
         "bad/recipe.toml",
         "name = \"bad\"\nbase = \"nanoserver\"\nenv = { A = \"two\\nlines\" }\n",
     );
-    site.render(&["bad", "--output", "out"])
+    render(&site, &["bad", "--output", "out"])
         .assert()
         .code(2)
         .stderr(contains("two\\nlines"));
@@ -192,12 +141,12 @@ fn several_hosts_have_a_folder_each() {
         "--host-build",
         "17763.973",
     ];
-    site.render_for_no_host(&hosts)
+    render_for_no_host(&site, &hosts)
         .assert()
         .code(2)
         .stdout("")
         .stderr(contains("2 hosts").and(contains("--output DIR")));
-    site.render_for_no_host(&[&hosts[..], &["--output", "out"]].concat())
+    render_for_no_host(&site, &[&hosts[..], &["--output", "out"]].concat())
         .assert()
         .code(0)
         .stdout("out/17763.973/Dockerfile\nout/20348.2402/Dockerfile\n");
@@ -210,8 +159,7 @@ fn several_hosts_have_a_folder_each() {
 #[test]
 fn json_has_the_text_and_what_goes_with_it() {
     let site = Site::new();
-    let output = site
-        .render(&["pause", "--format", "json"])
+    let output = render(&site, &["pause", "--format", "json"])
         .output()
         .unwrap();
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -239,13 +187,16 @@ fn json_has_the_text_and_what_goes_with_it() {
 fn what_was_rendered_lints_clean() {
     let site = Site::new();
     site.write("site/index.html", "x");
-    site.render(&[
-        "iis",
-        "--output",
-        "out",
-        "--set",
-        "mime_types=json=application/json",
-    ])
+    render(
+        &site,
+        &[
+            "iis",
+            "--output",
+            "out",
+            "--set",
+            "mime_types=json=application/json",
+        ],
+    )
     .assert()
     .code(0);
     assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
@@ -287,7 +238,7 @@ fn docker_reads_every_word_as_the_recipe_has_it() {
         to = 'C:\notes [1]\$x.txt'
         "#,
     );
-    site.render(&[".", "--output", "out"]).assert().code(0);
+    render(&site, &[".", "--output", "out"]).assert().code(0);
     let dockerfile: Vec<String> = site
         .text("out/Dockerfile")
         .lines()
@@ -296,7 +247,7 @@ fn docker_reads_every_word_as_the_recipe_has_it() {
             _ => line.to_owned(),
         })
         .collect();
-    site.write("out/Dockerfile", &dockerfile.join("\n"));
+    site.write("out/Dockerfile", dockerfile.join("\n"));
     let context = site.path("out");
     daemon.must(&["build", "--tag", "words", context.to_str().unwrap()]);
     let found = daemon.must(&["image", "inspect", "words", "--format", "{{json .Config}}"]);

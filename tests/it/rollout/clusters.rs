@@ -9,7 +9,7 @@ use super::*;
 fn on_aks_every_thing_that_is_wrong_with_the_shop_is_found() {
     let registry = shop();
     let folder = tempfile::tempdir().unwrap();
-    let (code, report) = json_of(&mut check(&registry, "aks", &folder));
+    let (code, report) = answer_of(&mut check(&registry, "aks", &folder));
     assert_eq!(code, 1);
     let (green, lines) = problems(&report, &registry);
     assert_eq!(
@@ -42,7 +42,7 @@ fn on_aks_every_thing_that_is_wrong_with_the_shop_is_found() {
 fn the_entry_that_the_node_would_take_is_the_one_that_is_judged() {
     let registry = shop();
     let folder = tempfile::tempdir().unwrap();
-    let (_, report) = json_of(&mut check(&registry, "eks", &folder));
+    let (_, report) = answer_of(&mut check(&registry, "eks", &folder));
     let of_web: Vec<_> = report["checks"]
         .as_array()
         .unwrap()
@@ -68,7 +68,7 @@ fn the_entry_that_the_node_would_take_is_the_one_that_is_judged() {
 fn under_docker_host_processes_do_not_run_and_cordoned_nodes_still_count() {
     let registry = shop();
     let folder = tempfile::tempdir().unwrap();
-    let (_, report) = json_of(&mut check(&registry, "kubeadm", &folder));
+    let (_, report) = answer_of(&mut check(&registry, "kubeadm", &folder));
     let (_, lines) = problems(&report, &registry);
     for node in ["win-a", "win-b", "win-c"] {
         let line = format!("{node}|DaemonSet logs|R/shop/logs:latest|host-process-unsupported");
@@ -138,7 +138,7 @@ fn a_pod_that_could_land_is_not_green_because_nobody_knows_its_system() {
             "--offline",
         ])
         .write_stdin("kind: Pod\nmetadata: {name: p}\nspec: {containers: [{image: a/b:1}]}\n");
-    let (code, report) = json_of(&mut command);
+    let (code, report) = answer_of(&mut command);
     assert_eq!(code, 1);
     let rules: Vec<_> = report["checks"]
         .as_array()
@@ -213,7 +213,7 @@ fn files_that_powershell_wrote_are_read_too() {
         .arg(utf16("pod.yaml", pod))
         .arg("--images")
         .arg(utf16("images.json", images));
-    let (_, report) = json_of(&mut command);
+    let (_, report) = answer_of(&mut command);
     assert_eq!(report["checks"][0]["image"]["build"], "17763.5696");
     assert_eq!(report["checks"][0]["verdict"], "compatible");
 }
@@ -228,7 +228,7 @@ fn of_many_versions_those_that_images_treat_alike_are_told_as_one() {
         }
         command
     };
-    let (code, report) = json_of(&mut check());
+    let (code, report) = answer_of(&mut check());
     assert_eq!(code, 1);
     for (revision, one) in (1000..).zip(report["checks"].as_array().unwrap()) {
         let verdict = if revision < 1039 {

@@ -13,7 +13,7 @@ use crate::support::serve::{Served, serve};
 fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
     let registry = shop();
     let image = format!("{}/shop/web:1.4", registry.host());
-    let (code, report) = json_of(
+    let (code, report) = answer_of(
         wincimg()
             .args(["--insecure-registry", &registry.host(), &image])
             .args(["--host-build", "18363.900", "--host-build", "20348.2402"]),
@@ -44,7 +44,7 @@ fn an_image_for_linux_is_not_windows() {
     let registry = shop();
     let linux = registry.image_with(&json!({"os": "linux", "architecture": "amd64"}));
     registry.tag("tools/curl", "8", &linux);
-    let (code, report) = json_of(
+    let (code, report) = answer_of(
         wincimg()
             .args(["--insecure-registry", &registry.host()])
             .arg(format!("{}/tools/curl:8", registry.host()))
@@ -59,7 +59,7 @@ fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
     let registry = shop();
     let served = locked_registry();
     let locked = served.host();
-    let (code, report) = json_of(
+    let (code, report) = answer_of(
         wincimg()
             .args([
                 "--insecure-registry",
@@ -107,7 +107,7 @@ fn images_are_asked_for_at_the_same_time() {
     let served = serve(routes);
     let slow = served.host();
     let images = (0..8).map(|index| format!("{slow}/app-{index}:1"));
-    let (_, report) = json_of(
+    let (_, report) = answer_of(
         wincimg()
             .args(["--insecure-registry", &slow, "--host-build", "20348.1"])
             .args(images),
@@ -137,7 +137,7 @@ fn offline_only_what_is_given_is_used() {
         "index": {"reference": "repo.example/app:1", "digest": "sha256:2"},
     });
     fs::write(&built, images.to_string()).unwrap();
-    let (code, report) = json_of(
+    let (code, report) = answer_of(
         wincimg()
             .args(["--offline", "repo.example/app:1", "repo.example/other:1"])
             .args(["--host-build", "20348.1", "--images"])
@@ -169,7 +169,7 @@ fn a_name_that_can_be_no_images_is_a_mistake() {
 fn a_check_has_every_field_that_the_contract_names() {
     let registry = shop();
     let folder = tempfile::tempdir().unwrap();
-    let (_, report) = json_of(check(&registry, "aks", &folder).arg("--plan"));
+    let (_, report) = answer_of(check(&registry, "aks", &folder).arg("--plan"));
     let keys = |value: &Value| -> Vec<String> {
         let mut keys: Vec<String> = value.as_object().unwrap().keys().cloned().collect();
         keys.sort();
@@ -218,7 +218,7 @@ fn a_workload_cannot_name_files_of_this_machine() {
     command
         .args(["--host-build", "20348.1", "--workloads", "-"])
         .write_stdin(pod);
-    let (_, report) = json_of(&mut command);
+    let (_, report) = answer_of(&mut command);
     let reason = report["checks"][0]["reason"].as_str().unwrap();
     assert!(reason.contains("is no image reference"), "{reason}");
 }
@@ -251,7 +251,7 @@ fn what_inspect_said_is_taken_with_its_time_to_stop() {
         ])
         .arg(&file)
         .write_stdin(pod);
-    let (code, report) = json_of(&mut command);
+    let (code, report) = answer_of(&mut command);
     assert_eq!(code, 0, "{report}");
     assert_eq!(report["checks"][0]["rule"], "build-match");
     assert_eq!(report["checks"][1]["rule"], "grace-period");

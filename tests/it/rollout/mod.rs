@@ -8,6 +8,7 @@ mod what_if;
 
 use std::fs;
 
+use crate::site::answer_of;
 use crate::support::fake_registry::FakeRegistry;
 use assert_cmd::Command;
 use serde_json::{Value, json};
@@ -26,13 +27,6 @@ fn wincimg() -> Command {
         .arg("check-compat")
         .args(["--registry-config", NO_CREDENTIALS, "--on", "2024-06-01"]);
     command
-}
-
-fn json_of(command: &mut Command) -> (i32, Value) {
-    let output = command.args(["--format", "json"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{said}"));
-    (output.status.code().unwrap(), report)
 }
 
 /// The shop's images: an index for two builds, a single image, one without a version.

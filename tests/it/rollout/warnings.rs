@@ -14,7 +14,7 @@ fn support_that_ended_is_a_warning() {
         .args(["--insecure-registry", &registry.host()])
         .arg(format!("{}/shop/old:1", registry.host()))
         .args(["--host-build", "18363.1556"]);
-    let (code, report) = json_of(&mut command);
+    let (code, report) = answer_of(&mut command);
     assert_eq!(code, 0, "{report}");
     assert_eq!(report["checks"][1]["rule"], "end-of-support");
     assert_eq!(report["checks"][1]["verdict"], "warning");
@@ -65,7 +65,7 @@ fn a_pod_that_is_more_patient_than_its_image_is_warned_about() {
             "win-*=17763.5696",
         ])
         .write_stdin(workloads);
-    let (code, report) = json_of(&mut command);
+    let (code, report) = answer_of(&mut command);
     assert_eq!(code, 0, "{report}");
     let (_, lines) = problems(&report, &registry);
     assert_eq!(
@@ -117,7 +117,7 @@ fn a_large_image_is_warned_about_where_docker_pulls_it() {
                 "*=17763.5696",
             ])
             .write_stdin(pod("large") + &pod("index"));
-        let (_, report) = json_of(&mut command);
+        let (_, report) = answer_of(&mut command);
         problems(&report, &registry).1
     };
     assert_eq!(

@@ -49,9 +49,9 @@ fn a_report_of_what_might_be_says_so() {
             .code(0)
             .stdout(contains("What if: 3 nodes as win-"));
     }
-    let (_, report) = json_of(&mut simulated());
+    let (_, report) = answer_of(&mut simulated());
     assert_eq!(report["what_if"], json!(["3 nodes as win-*=17763.1158"]));
-    let (_, report) = json_of(&mut kubeadm("17763.1158"));
+    let (_, report) = answer_of(&mut kubeadm("17763.1158"));
     assert_eq!(report["what_if"], Value::Null);
 }
 
@@ -76,7 +76,7 @@ fn a_simulation_of_nothing_is_a_mistake() {
 
 #[test]
 fn the_plan_is_in_every_report_that_people_read() {
-    let (_, report) = json_of(kubeadm("17763.1158").arg("--plan"));
+    let (_, report) = answer_of(kubeadm("17763.1158").arg("--plan"));
     assert_eq!(
         report["plan"],
         json!({

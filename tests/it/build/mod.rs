@@ -1,0 +1,9 @@
+//! `wincimg build`, driven as a user would: against the registry of the demonstration, which counts
+//! what it is asked, and against real components.
+
+mod configuration;
+mod interrupted;
+mod pushed;
+mod readers;
+mod refused;
+mod told;

@@ -1,0 +1,298 @@
+//! What is pushed and written: references, layers, an index, and that nothing goes twice.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::http::StatusCode;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+use super::configuration::config_in;
+use crate::site::{Site, json_of};
+use crate::support::serve::serve;
+
+#[test]
+fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
+    let site = Site::new();
+    let built = json_of(site.build("pause").args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]));
+    let image = &built["images"][0];
+    assert_eq!(
+        image["reference"],
+        format!("{}/pause:10.0.17763.973", site.host())
+    );
+    assert_eq!(image["engine"], "direct");
+    assert_eq!(image["host_build"], "17763.973");
+    assert_eq!(image["os_version"], "10.0.17763.973");
+    assert_eq!(image["base"]["match"], "exact");
+    assert_eq!(image["base"]["os_version"], "10.0.17763.973");
+    assert_eq!(image["pushed"], true);
+    assert_eq!(built["index"], Value::Null);
+    let layers = image["layers"].as_array().unwrap();
+    let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
+    assert_eq!(from, ["base", "recipe"]);
+    assert!(layers[1]["size"].as_u64().unwrap() < 64 * 1024);
+}
+
+#[test]
+fn several_hosts_become_several_images_and_an_index() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+    command.args(["--registry", &site.host(), "--push", "--tag", "1.0"]);
+    let built = json_of(&mut command);
+    let references: Vec<_> = built["images"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| image["reference"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        references,
+        [
+            format!("{}/pause:1.0-10.0.17763.973", site.host()),
+            format!("{}/pause:1.0-10.0.20348.2402", site.host()),
+        ]
+    );
+    assert_eq!(
+        built["index"]["reference"],
+        format!("{}/pause:1.0", site.host())
+    );
+}
+
+#[test]
+fn a_second_run_sends_nothing_and_gives_the_same_digests() {
+    let site = Site::new();
+    let run = || {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+        command.args(["--registry", &site.host(), "--push"]);
+        json_of(&mut command)
+    };
+    let first = run();
+    let before = site.requests();
+    let second = run();
+    assert_eq!(first["images"][0]["digest"], second["images"][0]["digest"]);
+    assert_eq!(first["index"], second["index"]);
+    let sent: Vec<String> = site
+        .requests_since(before)
+        .into_iter()
+        .filter(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "))
+        .collect();
+    assert!(sent.is_empty(), "{sent:?}");
+}
+
+#[test]
+fn images_that_share_a_layer_send_it_once() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+    command.args(["--registry", &site.host(), "--push"]);
+    let built = json_of(&mut command);
+    let layers = |image: usize| built["images"][image]["layers"][1]["digest"].clone();
+    assert_eq!(layers(0), layers(1));
+    let uploads = site
+        .requests_since(0)
+        .into_iter()
+        .filter(|request| request.starts_with("PUT ") && request.contains("/uploads/"))
+        .count();
+    assert_eq!(uploads, 3, "one layer and two configurations");
+}
+
+#[test]
+fn nothing_of_the_base_is_downloaded_when_the_registry_has_it() {
+    let site = Site::new();
+    let built = json_of(site.build("pause").args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]));
+    let base_layer = built["images"][0]["layers"][0]["digest"].as_str().unwrap();
+    let downloads: Vec<String> = site
+        .requests_since(0)
+        .into_iter()
+        .filter(|request| request.starts_with("GET ") && request.contains(base_layer))
+        .collect();
+    assert!(downloads.is_empty(), "{downloads:?}");
+}
+
+#[test]
+fn the_time_comes_from_the_base_or_from_source_date_epoch() {
+    let site = Site::new();
+    let config_of = |epoch: Option<&str>, dir: &str| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "17763.973", "--output", dir]);
+        if let Some(epoch) = epoch {
+            command.env("SOURCE_DATE_EPOCH", epoch);
+        }
+        json_of(&mut command);
+        config_in(&site.path(dir.trim_start_matches("oci:")))
+    };
+    assert_eq!(config_of(None, "oci:a")["created"], "2020-01-14T00:00:00Z");
+    assert_eq!(
+        config_of(Some("1600000000"), "oci:b")["created"],
+        "2020-09-13T12:26:40Z"
+    );
+    site.build("pause")
+        .args(["--host-build", "17763.973"])
+        .env("SOURCE_DATE_EPOCH", "yesterday")
+        .assert()
+        .code(2)
+        .stderr(contains("hint: "));
+}
+
+#[test]
+fn a_push_with_an_output_tells_of_both_places() {
+    let site = Site::new();
+    let hosts = ["--host-build", "20348.2402", "--host-build", "17763.973"];
+    let places = ["--registry", &site.host(), "--push", "--output", "oci:out"];
+    let built = json_of(site.build("pause").args(hosts).args(places));
+    let pushed = format!("{}/pause:10.0.17763.973", site.host());
+    assert_eq!(built["images"][0]["reference"], pushed);
+    let written = json_of(
+        site.build("pause")
+            .args(hosts)
+            .args(["--output", "oci:alone"]),
+    );
+    let place = |text: &Value| text.as_str().unwrap().replace("alone", "out");
+    for image in 0..2 {
+        let copies = built["images"][image]["copies"].as_array().unwrap();
+        assert_eq!(copies.len(), 1);
+        let alone = &written["images"][image];
+        assert_eq!(copies[0]["reference"], place(&alone["reference"]));
+        assert_eq!(copies[0]["digest"], alone["digest"]);
+    }
+    let copy = &built["index"]["copies"][0];
+    assert_eq!(copy["digest"], written["index"]["digest"]);
+    site.build("pause")
+        .args(hosts)
+        .args(places)
+        .assert()
+        .code(0)
+        .stdout(
+            contains("up to date, nothing was sent")
+                .count(2)
+                .and(contains("written  oci:out:").count(3)),
+        );
+}
+
+#[test]
+fn a_registry_that_lets_nobody_in_is_heard_before_a_large_layer_is_compressed() {
+    let site = Site::new();
+    let locked = Router::new().fallback(|| async {
+        let challenge = [("www-authenticate", "Basic realm=\"locked\"")];
+        (StatusCode::UNAUTHORIZED, challenge, "")
+    });
+    let served = serve(locked);
+    let locked = served.host();
+    let large = fs::File::create(site.path("large.bin")).unwrap();
+    large.set_len(16 << 30).unwrap();
+    site.write(
+        "recipe.toml",
+        "name = \"large\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"large.bin\"\nto = 'C:\\large.bin'\n",
+    );
+    let asked = Instant::now();
+    site.build(".")
+        .args(["--host-build", "17763.973", "--push", "--registry", &locked])
+        .args(["--insecure-registry", &locked])
+        .assert()
+        .code(3)
+        .stderr(contains("401").and(contains("docker login")));
+    assert!(asked.elapsed() < Duration::from_secs(5));
+}
+
+#[test]
+fn an_archive_in_no_folder_is_refused_by_its_own_name() {
+    let site = Site::new();
+    site.build("pause")
+        .args(["--host-build", "17763.973"])
+        .args(["--output", "docker-archive:no/such/x.tar"])
+        .assert()
+        .code(3)
+        .stderr(contains("no/such/x.tar").and(contains(".docker-archive-").not()));
+}
+
+#[test]
+fn an_output_that_cannot_be_is_refused_before_anything_is_pushed() {
+    let site = Site::new();
+    site.write("files/a.txt", "a");
+    site.write(
+        "recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
+    );
+    site.build(".")
+        .args(["--host-build", "17763.973", "--registry", &site.host()])
+        .args(["--push", "--output", "oci:files/out"])
+        .assert()
+        .code(2);
+    let sent = site.requests_since(0);
+    assert!(
+        sent.iter().all(|request| !request.starts_with("PUT")),
+        "{sent:?}"
+    );
+}
+
+#[test]
+fn an_image_for_two_hosts_is_listed_once_with_both() {
+    let site = Site::new();
+    let hosts = ["--host-build", "17763.973", "--host-build", "17763.1000"];
+    let push = ["--registry", &site.host(), "--push"];
+    let reference = format!("{}/pause:10.0.17763.973\n", site.host());
+    site.build("pause")
+        .args(hosts)
+        .args(push)
+        .assert()
+        .code(0)
+        .stdout(
+            contains(reference.as_str())
+                .count(1)
+                .and(contains(
+                    "host     17763.973 on base 10.0.17763.973 (exact)",
+                ))
+                .and(contains(
+                    "host     17763.1000 on base 10.0.17763.973 (nearest)",
+                )),
+        );
+    let built = json_of(site.build("pause").args(hosts).args(push));
+    let of_host = |host: &str| {
+        let mut images = built["images"].as_array().unwrap().iter();
+        images.find(|image| image["host_build"] == host).unwrap()["digest"].clone()
+    };
+    assert_eq!(of_host("17763.973"), of_host("17763.1000"));
+}
+
+#[test]
+fn a_node_without_a_version_is_named_with_the_mend_and_in_the_json() {
+    let site = Site::new();
+    let node = |name: &str, version: &str| {
+        json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo":
+            {"operatingSystem": "windows", "kernelVersion": version}}})
+    };
+    let nodes =
+        json!({"kind": "List", "items": [node("win-a", "10.0.17763.973"), node("win-b", "")]});
+    site.write("nodes.json", nodes.to_string());
+    let mut command = site.build("pause");
+    let output = command
+        .args(["--nodes", "nodes.json", "--format", "json"])
+        .assert()
+        .code(0)
+        .stderr(
+            contains("left out node win-b, which does not report")
+                .and(contains("--host-build 17763.973")),
+        )
+        .get_output()
+        .stdout
+        .clone();
+    let built: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(built["images"].as_array().unwrap().len(), 1);
+    assert_eq!(built["left_out"], json!(["win-b"]));
+}

@@ -1,0 +1,180 @@
+//! What others read of it: docker-registry, skopeo, tar, Python.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::interrupted::large_context;
+use crate::site::{Site, json_of, stderr};
+use crate::support::component;
+use crate::support::docker_registry::{DockerRegistry, Setup};
+
+/// Runs a program and returns what it prints.
+pub(super) fn run(program: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(
+        output.status.success(),
+        "{} {arguments:?}: {}",
+        program.display(),
+        stderr(&output)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn docker_registry_and_skopeo_take_what_is_pushed() {
+    let (Some(skopeo), Some(registry)) =
+        (component("skopeo"), DockerRegistry::start(Setup::default()))
+    else {
+        return;
+    };
+    let site = Site::new();
+    let target = registry.host();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "20348.2402", "--host-build", "17763.973"]);
+    command.args([
+        "--registry",
+        &format!("{target}/k8s"),
+        "--push",
+        "--tag",
+        "3.9",
+    ]);
+    command.args(["--insecure-registry", &target]);
+    let built = json_of(&mut command);
+
+    let index = format!("docker://{target}/k8s/pause:3.9");
+    let raw = run(&skopeo, &["inspect", "--raw", "--tls-verify=false", &index]);
+    let raw: Value = serde_json::from_str(&raw).unwrap();
+    let versions: Vec<_> = raw["manifests"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| entry["platform"]["os.version"].as_str().unwrap())
+        .collect();
+    assert_eq!(versions, ["10.0.17763.973", "10.0.20348.2402"]);
+
+    let one = format!("docker://{target}/k8s/pause:3.9-10.0.17763.973");
+    let inspected = run(
+        &skopeo,
+        &[
+            "inspect",
+            "--override-os",
+            "windows",
+            "--tls-verify=false",
+            &one,
+        ],
+    );
+    let inspected: Value = serde_json::from_str(&inspected).unwrap();
+    assert_eq!(inspected["Digest"], built["images"][0]["digest"]);
+    assert_eq!(inspected["Os"], "windows");
+
+    let copy = site.path("copy");
+    let to = format!("oci:{}:all", copy.display());
+    run(
+        &skopeo,
+        &[
+            "--insecure-policy",
+            "copy",
+            "--all",
+            "--src-tls-verify=false",
+            &index,
+            &to,
+        ],
+    );
+}
+
+#[test]
+fn skopeo_reads_layouts_and_archives_and_tar_their_layers() {
+    let Some(skopeo) = component("skopeo") else {
+        return;
+    };
+    let site = Site::new();
+    site.write("files/Ärger/naïve file.txt", "text");
+    fs::create_dir_all(site.path("files/empty")).unwrap();
+    site.write(
+        "recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\nshutdown_timeout = 60\n\
+         [[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
+    );
+    let built = json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--tag", "1"])
+            .args(["--output", "oci:layout"]),
+    );
+    json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--tag", "1"])
+            .args(["--output", "docker-archive:app.tar"]),
+    );
+    let layout = format!("oci:{}:1", site.path("layout").display());
+    let archive = format!("docker-archive:{}", site.path("app.tar").display());
+    for place in [&layout, &archive] {
+        let text = run(
+            &skopeo,
+            &["inspect", "--config", "--override-os", "windows", place],
+        );
+        let config: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(config["os.version"], "10.0.17763.973", "{place}");
+    }
+
+    let layer = built["images"][0]["layers"][1]["digest"].as_str().unwrap();
+    let blob = site.path("layout/blobs").join(layer.replace(':', "/"));
+    let blob = blob.to_str().unwrap();
+    let expected = [
+        "Hives",
+        "Hives/System_Delta",
+        "Files",
+        "Files/app",
+        "Files/app/empty",
+        "Files/app/Ärger",
+        "Files/app/Ärger/naïve file.txt",
+    ];
+    let listing = run(Path::new("tar"), &["--quoting-style=literal", "-tzf", blob]);
+    let names: Vec<_> = listing
+        .lines()
+        .map(|line| line.trim_end_matches('/'))
+        .collect();
+    assert_eq!(names, expected);
+    let script = "import sys, tarfile\nfor m in tarfile.open(sys.argv[1]): print(m.name)";
+    let listing = run(Path::new("python3"), &["-c", script, blob]);
+    assert_eq!(listing.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_leaves_no_image() {
+    let site = Site::new();
+    large_context(&site);
+    // The shell's limit on the size of files stands in for the disk's.
+    let program = assert_cmd::cargo::cargo_bin!("wincimg");
+    let output = Command::new("bash")
+        .current_dir(site.folder.path())
+        .args(["-c", "trap '' XFSZ; ulimit -f 20480; exec \"$@\"", "bash"])
+        .arg(program)
+        .args([
+            "build",
+            "big",
+            "--host-build",
+            "17763.973",
+            "--output",
+            "oci:out",
+        ])
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .args(["--insecure-registry", &site.host()])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("File too large"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        !site.path("out/index.json").exists() || {
+            !fs::read_to_string(site.path("out/index.json"))
+                .unwrap()
+                .contains("digest")
+        }
+    );
+}

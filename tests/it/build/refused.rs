@@ -1,0 +1,327 @@
+//! What is refused, with the way out, and that nothing is left of it.
+
+use std::fs;
+use std::process::Command;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use crate::site::{Site, json_of, stderr};
+
+#[test]
+fn what_cannot_be_built_is_said_with_the_way_out() {
+    let site = Site::new();
+    site.write(
+        "windows/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[run]]\ncommand = [\"cmd\", \"/c\", \"dir\"]\n",
+    );
+    site.write(
+        "wants/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\nuser = \"${who}\"\n[variables.who]\n",
+    );
+    site.write(
+        "wrong/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\nentry = 1\n",
+    );
+    site.write(
+        "listed/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\nrun = [\"dir\"]\n",
+    );
+    site.write(
+        "with-site/recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[files]]\ncontext = \"site\"\nto = \"/site\"\n",
+    );
+    for (image, code, said) in [
+        ("puase", 2, "did you mean \"pause\"?"),
+        ("./nothing", 3, "cannot read the recipe ./nothing"),
+        (
+            ".",
+            3,
+            "hint: IMAGE is a recipe's file, or a folder with a recipe.toml",
+        ),
+        (
+            "listed",
+            2,
+            "recipe.toml:3:8: invalid type: string \"dir\", expected a table",
+        ),
+        ("windows", 3, "step 1 of 1 is `cmd /c dir`"),
+        ("wants", 2, "add --set who=VALUE"),
+        (
+            "with-site",
+            2,
+            "the context, which is the folder .: name another",
+        ),
+        ("wrong", 2, "wrong/recipe.toml:3:1: unknown field `entry`"),
+    ] {
+        site.build(image)
+            .args(["--host-build", "17763.973"])
+            .assert()
+            .code(code)
+            .stdout("")
+            .stderr(contains(said));
+    }
+    site.build("pause")
+        .assert()
+        .code(2)
+        .stderr(contains("no host given"));
+    site.build("pause")
+        .args(["--host-build", "14393.1"])
+        .assert()
+        .code(1)
+        .stderr(contains("no image of"));
+    site.build("pause")
+        .args(["--host-build", "17763.973", "--output", "somewhere/else:1"])
+        .assert()
+        .code(2)
+        .stderr(contains("oci:DIR"));
+    assert!(!site.path("w-10.0.17763.973").exists());
+}
+
+#[test]
+fn a_base_that_is_none_is_answered_with_the_one_that_was_meant() {
+    let site = Site::new();
+    site.write("recipe.toml", "name = \"w\"\nbase = \"nano\"\n");
+    site.build(".")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(3)
+        .stderr(contains("hint: did you mean nanoserver?"));
+}
+
+#[test]
+fn a_recipe_of_ones_own_is_not_hidden_silently_by_one_that_ships() {
+    let site = Site::new();
+    site.write("pause/notes.txt", "what the recipe may take files from");
+    let plan = ["--host-build", "17763.973", "--dry-run"];
+    let built = |image: &str| site.build(image).args(plan).assert().code(0);
+    built("pause").stderr("");
+    site.write(
+        "pause/recipe.toml",
+        "name = \"own\"\nbase = \"nanoserver\"\n",
+    );
+    built("pause")
+        .stdout(contains("WaitToKillServiceTimeout"))
+        .stderr(contains("note: using the recipe \"pause\" that ships").and(contains("./pause")));
+    built("./pause")
+        .stdout(contains("WaitToKillServiceTimeout").not())
+        .stderr("");
+}
+
+#[test]
+fn names_and_tags_that_no_registry_takes_are_refused_for_every_destination() {
+    let site = Site::new();
+    for arguments in [
+        ["--tag", "a b"],
+        ["--tag", "../x"],
+        ["--tag", ""],
+        ["--name", "Up/per"],
+        ["--name", "a//b"],
+        ["--name", ""],
+        ["--registry", "https://repo.lan"],
+        ["--registry", "hub-folder"],
+    ] {
+        site.build("pause")
+            .args(["--host-build", "17763.973"])
+            .args(arguments)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains("expected"));
+    }
+    assert_eq!(site.requests(), 0);
+    assert_eq!(fs::read_dir(site.folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_password_in_the_registrys_name_is_not_repeated() {
+    Site::new()
+        .build("pause")
+        .args(["--host-build", "17763.973", "--push"])
+        .args(["--registry", "me:secret@repo.lan"])
+        .assert()
+        .code(2)
+        .stderr(contains("config.json"));
+}
+
+#[test]
+fn a_push_by_default_needs_a_registry_too() {
+    let site = Site::new();
+    site.write("wincimg.toml", "[build]\npush = true\n");
+    site.build("pause")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(2)
+        .stderr(contains("hint: name it with --registry"));
+}
+
+#[test]
+fn an_output_in_the_folder_that_goes_into_the_image_is_refused() {
+    let site = Site::new();
+    site.write(
+        "site/recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \".\"\nto = 'C:\\app'\n",
+    );
+    for output in [
+        "oci:site/out/image",
+        "oci:site",
+        "docker-archive:site/x.tar",
+    ] {
+        site.build("site")
+            .args(["--host-build", "17763.973", "--output", output])
+            .assert()
+            .code(2)
+            .stderr(contains("which goes into the image").and(contains("hint: ")));
+    }
+    assert_eq!(fs::read_dir(site.path("site")).unwrap().count(), 1);
+    site.build("site")
+        .args(["--host-build", "17763.973", "--output", "oci:site-image"])
+        .assert()
+        .code(0);
+    site.write("site/.dockerignore", "out\n");
+    site.build("site")
+        .args([
+            "--host-build",
+            "17763.973",
+            "--output",
+            "oci:site/out/image",
+        ])
+        .assert()
+        .code(0);
+}
+
+#[test]
+fn two_files_with_one_place_are_the_recipes_fault() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n\
+         [[files]]\ncontent = \"1\"\nto = 'C:\\a'\n[[files]]\ncontent = \"2\"\nto = 'C:\\A'\n",
+    );
+    site.build(".")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(2)
+        .stderr(contains("same path on Windows"));
+}
+
+#[test]
+fn a_place_that_is_none_is_refused_before_anything_is_asked() {
+    let site = Site::new();
+    let from = site.requests();
+    for (flags, said) in [
+        (&["--push"][..], "name it with --registry"),
+        (&["--push", "--registry", "https://here"], "expected"),
+        (&["--push", "--registry", "here:5000/UPPER"], "expected"),
+        (&["--output", "here"], "oci:DIR"),
+        (
+            &["--output", "./here"],
+            "invalid output \"./here\": expected oci:DIR",
+        ),
+        (&["--output", "oci:here:1.0"], "--tag"),
+        (&["--registry-config", "."], ". is a folder"),
+    ] {
+        site.build("pause")
+            .args(["--host-build", "17763.973"])
+            .args(flags)
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(said));
+    }
+    assert_eq!(site.requests(), from);
+}
+
+#[test]
+fn the_registry_and_the_host_may_come_from_the_file_of_defaults() {
+    let site = Site::new();
+    let defaults = format!("registry = {:?}\nhost-build = \"17763.973\"\n", site.host());
+    site.write("wincimg.toml", &defaults);
+    site.build("pause")
+        .assert()
+        .code(0)
+        .stdout(contains("oci:./pause-10.0.17763.973"))
+        .stderr(contains("nothing is pushed without --push"));
+    site.build("pause")
+        .arg("--push")
+        .assert()
+        .code(0)
+        .stdout(contains(format!("{}/pause:10.0.17763.973", site.host())));
+    site.write("bad.toml", "host-build = \"2019\"\n");
+    site.build("pause")
+        .args(["--config", "bad.toml"])
+        .assert()
+        .code(2)
+        .stderr(contains(
+            "bad.toml:1:14: `wincimg build --host-build` does not take \"2019\"",
+        ));
+    // A flag that the command demands is given by the file as well.
+    assert_cmd::Command::from(site.command(&["base", "resolve", "nanoserver"]))
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .assert()
+        .code(0);
+}
+
+#[test]
+fn a_registry_that_is_down_or_not_trusted_is_named_with_the_way_out() {
+    let site = Site::new();
+    Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(site.folder.path())
+        .args(["build", "pause", "--host-build", "17763.973"])
+        .args(["--base-registry", &format!("{}/mcr", site.host())])
+        .output()
+        .map(|output| {
+            assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+            let hint = format!("--insecure-registry {}", site.host());
+            assert!(stderr(&output).contains(&hint), "{}", stderr(&output));
+        })
+        .unwrap();
+}
+
+#[test]
+fn who_owns_the_context_makes_no_difference() {
+    let site = Site::new();
+    site.write("files/a.txt", "a");
+    site.write(
+        "recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
+    );
+    let digest = || {
+        let built = json_of(site.build(".").args(["--host-build", "17763.973"]));
+        built["images"][0]["digest"].clone()
+    };
+    let own = digest();
+    for path in ["files/a.txt", "files"] {
+        if std::os::unix::fs::chown(site.path(path), Some(12345), Some(12345)).is_err() {
+            eprintln!("skipped: only root can give files away");
+            return;
+        }
+    }
+    assert_eq!(digest(), own);
+}
+
+#[test]
+fn a_file_that_vanishes_is_named_and_nothing_is_left() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"gone\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"link\"\nto = 'C:\\link'\n",
+    );
+    std::os::unix::fs::symlink("nowhere", site.path("link")).unwrap();
+    site.build(".")
+        .args(["--host-build", "17763.973"])
+        .assert()
+        .code(2)
+        .stderr(contains("recipe.toml:4:8: cannot read"));
+    assert!(!site.path("gone-10.0.17763.973").exists());
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_named() {
+    let site = Site::new();
+    site.write("file", "not a folder");
+    site.build("pause")
+        .args(["--host-build", "17763.973", "--output", "oci:file/x"])
+        .assert()
+        .code(3)
+        .stderr(contains("file/x"));
+}

@@ -1,0 +1,120 @@
+//! Where `wincimg` is run as a user would: a registry with base images, and a folder to work in.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use wincimg::windows::version::WindowsVersion;
+
+use crate::demo::{DemoRegistry, add_base_images};
+
+/// The hosts that the base images are for.
+pub(crate) const HOSTS: [WindowsVersion; 2] = [
+    WindowsVersion::new(17763, 973),
+    WindowsVersion::new(20348, 2402),
+];
+
+/// A registry that counts what it is asked and has base images below `mcr/`, and a folder.
+pub(crate) struct Site {
+    pub(crate) registry: Arc<DemoRegistry>,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+impl Site {
+    pub(crate) fn new() -> Self {
+        let registry = DemoRegistry::start().unwrap();
+        for repository in [
+            "mcr/windows/nanoserver",
+            "mcr/windows/servercore/iis",
+            "mcr/dotnet/framework/aspnet",
+        ] {
+            registry
+                .with(|stored| add_base_images(stored, repository, &HOSTS))
+                .unwrap();
+        }
+        Self {
+            registry: Arc::new(registry),
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub(crate) fn host(&self) -> String {
+        self.registry.host()
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// `wincimg` with these arguments, which trusts this registry and knows nothing of the user's.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .args(arguments)
+            .args(["--insecure-registry", &self.host()])
+            .env("DOCKER_CONFIG", self.folder.path())
+            .env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
+        for variable in ["DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "SOURCE_DATE_EPOCH"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    /// The same with this registry's base images.
+    pub(crate) fn with_bases(&self, arguments: &[&str]) -> assert_cmd::Command {
+        let mut command = self.command(arguments);
+        command.args(["--base-registry", &format!("{}/mcr", self.host())]);
+        let mut command = assert_cmd::Command::from(command);
+        command.timeout(Duration::from_mins(1));
+        command
+    }
+
+    /// `wincimg build IMAGE`.
+    pub(crate) fn build(&self, image: &str) -> assert_cmd::Command {
+        self.with_bases(&["build", image])
+    }
+
+    /// What was asked of the registry since `from`.
+    pub(crate) fn requests_since(&self, from: usize) -> Vec<String> {
+        self.registry
+            .with(|stored| stored.requests()[from..].to_vec())
+    }
+
+    pub(crate) fn requests(&self) -> usize {
+        self.registry.with(|stored| stored.requests().len())
+    }
+}
+
+/// What a command that has to succeed answers with `--format json`.
+pub(crate) fn json_of(command: &mut assert_cmd::Command) -> Value {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// How a command ends and what it answers with `--format json`.
+pub(crate) fn answer_of(command: &mut assert_cmd::Command) -> (i32, Value) {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let answer = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", stderr(&output)));
+    (output.status.code().unwrap(), answer)
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
