@@ -21,7 +21,7 @@ use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
 use super::recipe_args::{RecipeArgs, key_and_value};
-use super::registry_args;
+use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
 use crate::engine::direct::{AssembleOptions, DirectEngine};
@@ -74,6 +74,9 @@ pub(super) struct Build {
     /// How the recipe's layer is compressed
     #[arg(long, value_enum, default_value = "gzip")]
     compression: CompressionArg,
+    /// The format of manifests in a registry [default: the base's]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    manifest_format: Option<ManifestFormat>,
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -167,6 +170,7 @@ impl Build {
                 created,
             };
             let mut destinations = self.destinations();
+            self.check_format(engine, &destinations)?;
             let delivered = match engine {
                 Engine::Direct => {
                     if destinations.is_empty() {
@@ -214,6 +218,29 @@ impl Build {
         }
     }
 
+    /// Refuses a format of manifests that cannot be had.
+    fn check_format(&self, engine: Engine, destinations: &[Destination]) -> Result<(), Failure> {
+        let pushes = || {
+            let mut places = destinations.iter();
+            places.any(|place| matches!(place, Destination::Registry(_)))
+        };
+        match (self.manifest_format, engine, self.compression) {
+            (Some(_), Engine::Docker, _) if pushes() => {
+                let problem = anyhow!(
+                    "--manifest-format needs the direct engine: Docker pushes in a format of its own"
+                );
+                Err(Failure::usage(problem)
+                    .hint("convert what Docker pushed: wincimg mirror IMAGE --to HOST[:PORT][/PREFIX] --manifest-format docker|oci"))
+            }
+            (Some(ManifestFormat::Docker), _, CompressionArg::Zstd) => {
+                let problem = anyhow!("Docker's manifests have no type for layers in zstd");
+                Err(Failure::usage(problem)
+                    .hint("use --compression gzip, or --manifest-format oci"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn build_directly(
         &self,
         destinations: &[Destination],
@@ -239,6 +266,7 @@ impl Build {
             registry: job.registry,
             progress: job.progress,
             destinations,
+            flavour: self.manifest_format.map(Into::into),
         };
         Ok(Box::pin(delivery.deliver(job.publication, making)).await?)
     }

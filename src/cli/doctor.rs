@@ -2,6 +2,7 @@
 
 mod catalog;
 mod daemon;
+mod push;
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use crate::diagnose::{Diagnose, in_one_line};
 use crate::oci::base::{BaseRegistry, BaseRepository, Listing};
 use crate::oci::mirror::MirrorTarget;
+use crate::oci::reference::Reference;
 use crate::oci::remote::{Connection, Login, Ping, Registry, RegistryError};
 use crate::progress::Silent;
 
@@ -26,6 +28,7 @@ use crate::progress::Silent;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg doctor --registry repo.mylan.k8s:8888\n  \
+    wincimg doctor --registry repo.mylan.k8s:8888/apps/trial --push\n  \
     wincimg doctor --docker-host tcp://build01:2376 --registry repo.mylan.k8s:8888\n  \
     wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com \\\n      \
     --insecure-registry repo.mylan.k8s:9999\n\n\
@@ -38,6 +41,9 @@ pub(super) struct Doctor {
         help_heading = "Registry options"
     )]
     registries: Vec<MirrorTarget>,
+    /// Try a push to the repository that --registry names, and delete what was pushed
+    #[arg(long, requires = "registries", help_heading = "Registry options")]
+    push: bool,
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
@@ -96,7 +102,25 @@ impl Check {
 impl Doctor {
     pub(super) fn run(self) -> Result<Answer, Failure> {
         let registry = self.connection.connect_briefly(Arc::new(Silent))?;
-        let checks = registry_args::run(async { Ok(self.check_all(&registry).await) })?;
+        let pushed_to = self.pushed_to()?;
+        let trial = self
+            .connection
+            .connect_for_trial(push::PIECE, Arc::new(Silent))?;
+        let checks = registry_args::run(async {
+            let mut checks = self.check_all(&registry).await;
+            for reference in &pushed_to {
+                // Where the registry is not reached, that is said already.
+                let host = reference.registry();
+                let unreached = |check: &Check| {
+                    let about = matches!(check.kind, "registry" | "credentials");
+                    about && check.subject == host && !check.ok
+                };
+                if !checks.iter().any(unreached) {
+                    checks.extend(push::check(&trial, reference).await);
+                }
+            }
+            Ok(checks)
+        })?;
         write_result(None, |out| match self.format {
             Format::Text => write_text(&checks, out),
             Format::Json => write_json(&Document::new(&checks), out),
@@ -127,6 +151,12 @@ impl Doctor {
         checks.extend(daemon::check(&self.docker, &reached).await);
         checks.push(catalog);
         checks
+    }
+
+    /// The repositories that a push is tried to.
+    fn pushed_to(&self) -> Result<Vec<Reference>, Failure> {
+        let targets = self.registries.iter().filter(|_| self.push);
+        targets.map(push::repository_of).collect()
     }
 
     /// Every host that a flag names, each once: those to push to, the one that base images come

@@ -12,7 +12,7 @@ use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
-use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
+use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
 use crate::oci::base::BaseRepository;
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
@@ -60,6 +60,9 @@ pub(super) struct Mirror {
     /// At most so many layers on their way at once
     #[arg(long, value_name = "N", default_value_t = MirrorOptions::default().jobs, value_parser = read_jobs)]
     jobs: usize,
+    /// The format of manifests in the mirror [default: the source's]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    manifest_format: Option<ManifestFormat>,
     /// Say what would be copied, with sizes, and copy nothing
     #[arg(long)]
     dry_run: bool,
@@ -110,6 +113,7 @@ impl Mirror {
             platforms: self.platforms(),
             jobs: self.jobs,
             dry_run: self.dry_run,
+            flavour: self.manifest_format.map(Into::into),
         };
         let report = registry_args::run(async {
             let images = self.resolve(&registry, &wanted, session).await?;

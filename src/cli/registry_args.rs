@@ -6,17 +6,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jiff::SignedDuration;
 use tokio::runtime::Builder;
 
 use super::failure::Failure;
 use crate::oci::base::BaseRegistry;
+use crate::oci::document::Flavour;
 use crate::oci::remote::{Options, Registry, RetryPolicy};
 use crate::progress::Progress;
 
 /// The patience of somebody who only wants to know whether a registry is there.
 const BRIEFLY: Duration = Duration::from_secs(20);
+/// The patience with a trial, which is some twenty requests.
+const TRIAL: Duration = Duration::from_mins(1);
 
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
@@ -50,6 +53,20 @@ impl RegistryArgs {
                 ..RetryPolicy::default()
             },
             timeout: Some(self.patience()),
+            ..self.options()?
+        };
+        Ok(Registry::new(options, progress)?)
+    }
+
+    /// The client for a push that is only a trial, in pieces of this size.
+    pub(super) fn connect_for_trial(
+        &self,
+        piece: u64,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Registry, Failure> {
+        let options = Options {
+            chunk_size: piece,
+            timeout: Some(self.timeout.unwrap_or(TRIAL)),
             ..self.options()?
         };
         Ok(Registry::new(options, progress)?)
@@ -93,6 +110,24 @@ pub(super) struct BaseRegistryArgs {
         default_value = "mcr.microsoft.com"
     )]
     pub(super) base_registry: BaseRegistry,
+}
+
+/// The format in which manifests and indexes are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ManifestFormat {
+    /// Docker's, which every registry takes
+    Docker,
+    /// OCI's
+    Oci,
+}
+
+impl From<ManifestFormat> for Flavour {
+    fn from(format: ManifestFormat) -> Self {
+        match format {
+            ManifestFormat::Docker => Self::Docker,
+            ManifestFormat::Oci => Self::Oci,
+        }
+    }
 }
 
 /// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that temporary files

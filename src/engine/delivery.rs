@@ -22,7 +22,7 @@ use super::direct::Assembled;
 use super::docker::DaemonImage;
 use super::error::EngineError;
 use super::publication::{Publication, TaggedIndex};
-use crate::oci::document::{Descriptor, Digest};
+use crate::oci::document::{Descriptor, Digest, Flavour};
 use crate::oci::remote::Registry;
 use crate::oci::store::Sink;
 use crate::progress::Progress;
@@ -47,6 +47,8 @@ pub struct Delivery<'a> {
     pub progress: Arc<dyn Progress>,
     /// Where images go. Without any they stay where they were made, which only a daemon's can.
     pub destinations: &'a [Destination],
+    /// The words in which manifests are written in a registry; none for the base's own.
+    pub flavour: Option<Flavour>,
 }
 
 impl Delivery<'_> {
@@ -110,7 +112,7 @@ impl Delivery<'_> {
         let route = Route::new(
             self.registry,
             Arc::clone(&self.progress),
-            destination,
+            destination.flavour().or(self.flavour),
             &sink,
         );
         let images = publication.images.iter().zip(made).zip(before);

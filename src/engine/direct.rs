@@ -130,23 +130,21 @@ pub fn check(plan: &Plan) -> Result<(), DirectError> {
     }
 }
 
-/// The time as the configuration has it, and in seconds for the layer.
+/// The time as the configuration has it, and in seconds for the layer. A base need not say when it
+/// was made, and one that says year 1, as some builders do, is for a layer as old as can be.
 fn time_of(
     plan: &Plan,
     base: &Image,
     options: &AssembleOptions,
 ) -> Result<(String, u64), DirectError> {
-    let text = match options.created {
-        Some(time) => time.to_string(),
-        None => base.config().created.clone().unwrap_or_default(),
-    };
-    let seconds = text
-        .parse::<Timestamp>()
-        .ok()
-        .and_then(|time| u64::try_from(time.as_second()).ok());
-    match seconds {
-        Some(seconds) => Ok((text, seconds)),
-        None => Err(DirectError::NoTime {
+    let own = || base.config().created.clone();
+    let text = options.created.map(|time| time.to_string()).or_else(own);
+    let text = text
+        .filter(|text| !text.is_empty())
+        .unwrap_or_else(|| Timestamp::UNIX_EPOCH.to_string());
+    match text.parse::<Timestamp>() {
+        Ok(time) => Ok((text, u64::try_from(time.as_second()).unwrap_or(0))),
+        Err(_) => Err(DirectError::NoTime {
             base: plan.base.name.clone(),
             text,
         }),

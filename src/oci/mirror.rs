@@ -17,6 +17,7 @@ use serde::{Serialize, Serializer};
 use super::copy::{
     Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms,
 };
+use super::document::Flavour;
 use super::prefix::{PrefixError, RegistryPrefix};
 use super::reference::{Reference, ReferenceError};
 use super::remote::Registry;
@@ -114,6 +115,8 @@ pub struct MirrorOptions {
     pub jobs: usize,
     /// Whether it is only said what would be done.
     pub dry_run: bool,
+    /// The words in which manifests are written; none for the source's.
+    pub flavour: Option<Flavour>,
 }
 
 impl Default for MirrorOptions {
@@ -122,6 +125,7 @@ impl Default for MirrorOptions {
             platforms: Platforms::All,
             jobs: 6,
             dry_run: false,
+            flavour: None,
         }
     }
 }
@@ -240,7 +244,7 @@ async fn mirror_one(
         let options = CopyOptions {
             platforms: options.platforms.clone(),
             foreign: Foreign::MakeOrdinary,
-            flavour: None,
+            flavour: options.flavour,
         };
         let plan = CopyPlan::new(&from, wanted, &options).await?;
         copier.copy(&plan, &from, &to, target.tag()).await

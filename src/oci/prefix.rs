@@ -47,6 +47,11 @@ impl FromStr for RegistryPrefix {
         // dot and port would be taken for a repository of Docker Hub there.
         match prefix.join("x") {
             Ok(reference) if reference.registry() == host => Ok(prefix),
+            // Docker Hub under another one of its names.
+            Ok(reference) if host.ends_with(".docker.io") => Ok(Self {
+                host: reference.registry().to_owned(),
+                ..prefix
+            }),
             _ => Err(PrefixError::Malformed(text.to_owned())),
         }
     }
@@ -86,6 +91,8 @@ mod tests {
             ("repo:8888/a/b//", "repo:8888", "repo:8888/a/b"),
             ("localhost", "localhost", "localhost"),
             ("docker.io/me", "docker.io", "docker.io/me"),
+            ("index.docker.io/me", "docker.io", "docker.io/me"),
+            ("registry-1.docker.io/me", "docker.io", "docker.io/me"),
         ] {
             let prefix: RegistryPrefix = text.parse().unwrap();
             assert_eq!((prefix.host(), prefix.to_string().as_str()), (host, shown));

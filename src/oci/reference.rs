@@ -98,7 +98,7 @@ fn split_tag(named: &str) -> (&str, Option<&str>) {
 /// The first part is a host if it cannot be a name on Docker Hub: by a dot, a port or a capital.
 fn split_host(name: &str) -> (&str, &str) {
     match name.split_once('/') {
-        Some(("index.docker.io", path)) => (DOCKER_HUB, path),
+        Some(("index.docker.io" | "registry-1.docker.io", path)) => (DOCKER_HUB, path),
         Some((host, path))
             if host == "localhost"
                 || host.contains(['.', ':'])
@@ -205,6 +205,10 @@ mod tests {
         );
         assert_eq!(parts("me/app:1"), split("docker.io", "me/app", "1"));
         assert_eq!(parts("localhost/app"), split("localhost", "app", "latest"));
+        for host in ["docker.io", "index.docker.io", "registry-1.docker.io"] {
+            let name = format!("{host}/me/app:1");
+            assert_eq!(parts(&name), split("docker.io", "me/app", "1"));
+        }
     }
 
     #[test]

@@ -2,8 +2,10 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::fake_catalog::FakeCatalog;
+use crate::support;
 use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, free_port};
 use crate::support::fake_registry::FakeRegistry;
+use crate::support::proxy::{Fault, FaultProxy, Passed};
 use assert_cmd::Command;
 use serde_json::Value;
 
@@ -272,4 +274,135 @@ fn a_site_without_a_way_to_microsofts_catalog_is_well_all_the_same() {
     let finding = catalog[0]["finding"].as_str().unwrap();
     assert!(finding.starts_with("not reachable ("), "{finding}");
     assert!(finding.contains("--catalog names a copy"), "{finding}");
+}
+
+/// What a trial push comes to, a line for each check about the repository.
+fn trial(host: &str, more: &[&str]) -> (i32, Vec<String>) {
+    let base = good_base();
+    let repository = format!("{host}/team/trial");
+    let mut arguments = vec![
+        "--registry-config",
+        NO_CREDENTIALS,
+        "--insecure-registry",
+        host,
+        "--registry",
+        &repository,
+        "--push",
+    ];
+    arguments.extend(more);
+    let base_host = base.host();
+    arguments.extend([
+        "--insecure-registry",
+        &base_host,
+        "--base-registry",
+        &base_host,
+    ]);
+    let (code, found) = checks(&arguments, &repository);
+    let line = |check: &Value| {
+        let text = |name: &str| check[name].as_str().unwrap_or_default().to_owned();
+        let state = if check["ok"] == true { "ok" } else { "problem" };
+        format!(
+            "{state} {}: {} | {}",
+            text("check"),
+            text("finding"),
+            text("mend")
+        )
+    };
+    (code, found.iter().map(line).collect())
+}
+
+#[test]
+fn a_trial_push_shows_what_a_registry_takes_and_leaves_nothing() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    for known in ["the repository does not exist yet", "found tags: 0"] {
+        let (code, lines) = trial(&docker.host(), &[]);
+        assert_eq!(code, 0, "{lines:#?}");
+        assert!(lines[0].contains(known), "{lines:#?}");
+        assert_eq!(
+            lines[1..],
+            [
+                "ok upload: took a small blob in two pieces | ",
+                "ok mount: gives a repository what is in the registry already | ",
+                "ok manifest: takes Docker's format and OCI's | ",
+            ]
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_push_says_what_a_registry_lacks_and_what_becomes_of_it() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let rule = |passed: &Passed| {
+        let docker_format = passed.header("content-type") == Some(support::DOCKER_MANIFEST);
+        match passed.method.as_str() {
+            "PATCH" | "DELETE" => Fault::Answer(405, Vec::new(), String::new()),
+            "POST" if passed.path.contains("mount=") => {
+                Fault::Answer(403, Vec::new(), String::new())
+            }
+            "PUT" if docker_format => Fault::Answer(415, Vec::new(), String::new()),
+            _ => Fault::Pass,
+        }
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let (code, lines) = trial(&proxy.host(), &[]);
+    assert_eq!(code, 1);
+    assert!(
+        lines[1].starts_with("ok upload: took a small blob, in one request"),
+        "{lines:#?}"
+    );
+    assert!(
+        lines[2].starts_with("ok mount: does not mount"),
+        "{lines:#?}"
+    );
+    assert!(
+        lines[3].starts_with("problem manifest: takes OCI's format, but not Docker's"),
+        "{lines:#?}"
+    );
+    assert!(lines[3].ends_with("--manifest-format oci"), "{lines:#?}");
+    assert!(
+        lines[4].starts_with("ok left behind: could not be deleted"),
+        "{lines:#?}"
+    );
+    assert!(
+        lines[4].contains("-oci (") && lines[4].contains("405"),
+        "{lines:#?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trial_push_that_is_refused_is_a_problem_with_its_mend() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let rule = |passed: &Passed| match passed.method.as_str() {
+        "POST" => Fault::Answer(403, Vec::new(), r#"{"error":"read only"}"#.to_owned()),
+        _ => Fault::Pass,
+    };
+    let proxy = FaultProxy::start(docker.host(), rule).await;
+    let (code, lines) = trial(&proxy.host(), &[]);
+    assert_eq!((code, lines.len()), (1, 2), "{lines:#?}");
+    assert!(lines[1].starts_with("problem upload: "), "{lines:#?}");
+    assert!(
+        lines[1].contains("read only") && lines[1].contains("docker login"),
+        "{lines:#?}"
+    );
+}
+
+#[test]
+fn a_trial_push_needs_a_repository() {
+    for arguments in [&["--push"][..], &["--push", "--registry", "127.0.0.1:1"]] {
+        doctor(arguments).assert().code(2);
+    }
+    let output = doctor(&["--push", "--registry", "repo.lan:1"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("hint: name one: --registry repo.lan:1/wincimg-doctor --push"),
+        "{said}"
+    );
 }

@@ -235,3 +235,22 @@ fn wrong_usage_is_told_before_any_registry_is_asked() {
     mirror(&["one.lan/a:1", "two.lan/a:1", "--to", "repo.lan"])
         .stderr(contains("would both become"));
 }
+
+#[test]
+fn manifests_are_converted_when_asked() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973]);
+    let image = format!("{}/windows/nanoserver:10.0.17763.973", pair.source.host());
+    let report = pair.report(&[&image, "--all-platforms", "--manifest-format", "oci"]);
+    let copied = &report["images"][0];
+    assert_ne!(copied["digest"], copied["source_digest"]);
+    let target = format!("{}/mcr/windows/nanoserver", pair.target.host());
+    let repository = support::repository(support::options(&pair.target.host()), &target);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let index = runtime
+        .block_on(repository.get_manifest("10.0.17763.973"))
+        .unwrap();
+    assert_eq!(index.media_type, Flavour::Oci.index());
+    let index: Value = serde_json::from_slice(&index.bytes).unwrap();
+    assert_eq!(index["manifests"][0]["mediaType"], Flavour::Oci.manifest());
+}

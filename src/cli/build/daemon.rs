@@ -77,6 +77,7 @@ impl DaemonArgs {
             registry: job.registry,
             progress: Arc::clone(&job.progress),
             destinations,
+            flavour: None,
         };
         Ok(Box::pin(delivery.deliver(job.publication, making)).await?)
     }

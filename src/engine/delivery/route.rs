@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
+use super::Made;
 use super::error::RouteError;
-use super::{Destination, Made};
 use crate::engine::direct::Assembled;
 use crate::engine::docker::{DaemonImage, SaveError};
 use crate::engine::plans::PlannedImage;
@@ -39,12 +39,12 @@ impl<'a> Route<'a> {
     pub(super) fn new(
         registry: &'a Registry,
         progress: Arc<dyn Progress>,
-        destination: &Destination,
+        flavour: Option<Flavour>,
         sink: &'a Sink,
     ) -> Self {
         Self {
             registry,
-            flavour: destination.flavour(),
+            flavour,
             sink,
             copier: Copier::new(registry.clone(), Arc::clone(&progress), TRANSFERS),
             progress,

@@ -105,6 +105,7 @@ impl Site {
             registry: &self.registry,
             progress: Arc::new(Silent),
             destinations,
+            flavour: None,
         };
         Box::pin(delivery.deliver(&publication, making)).await
     }

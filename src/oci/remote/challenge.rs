@@ -29,6 +29,11 @@ impl Scope {
         Self(vec![format!("repository:{name}:pull,push")])
     }
 
+    /// Deleting from a repository.
+    pub(super) fn delete(name: &str) -> Self {
+        Self(vec![format!("repository:{name}:pull,push,delete")])
+    }
+
     /// Writing to a repository what another one has.
     pub(super) fn mount(name: &str, from: &str) -> Self {
         let mut scopes = vec![

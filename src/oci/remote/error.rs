@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::diagnose::{Blame, Diagnose};
 use crate::net::{FileError, Http, HttpError, Transient, host_of, retry_after};
-use crate::oci::document::{Digest, Hasher};
+use crate::oci::document::{Digest, Flavour, Hasher};
 
 /// The most of an error's body that is read.
 const ERROR_LIMIT: u64 = 64 * 1024;
@@ -83,6 +83,16 @@ pub enum RegistryError {
         /// How it said so.
         source: Box<RegistryError>,
     },
+    /// The registry does not take a manifest of this type.
+    #[error("{repository} does not take a manifest of the type {media_type}")]
+    Manifest {
+        /// The repository.
+        repository: String,
+        /// The manifest's type.
+        media_type: String,
+        /// How it said so.
+        source: Box<RegistryError>,
+    },
     /// Several attempts failed; the cause is the last one.
     #[error("gave up after {attempts} attempts")]
     GaveUp {
@@ -126,7 +136,7 @@ impl RegistryError {
             Self::Http(error) => error.status(),
             Self::Unauthorized { .. } => Some(StatusCode::UNAUTHORIZED),
             Self::Forbidden { .. } => Some(StatusCode::FORBIDDEN),
-            Self::GaveUp { source, .. } => source.status(),
+            Self::GaveUp { source, .. } | Self::Manifest { source, .. } => source.status(),
             _ => None,
         }
     }
@@ -141,6 +151,17 @@ impl RegistryError {
         match self {
             Self::Forbidden { .. } => true,
             Self::Unauthorized { known, .. } => *known,
+            _ => false,
+        }
+    }
+
+    /// Whether what is wrong with a manifest may be its format.
+    pub(super) fn refuses_format(&self) -> bool {
+        match self {
+            Self::Http(HttpError::Status { status, detail, .. }) => {
+                *status == StatusCode::UNSUPPORTED_MEDIA_TYPE
+                    || status.is_client_error() && detail.contains("MANIFEST_INVALID")
+            }
             _ => false,
         }
     }
@@ -226,6 +247,12 @@ impl Diagnose for RegistryError {
                 "serve {host} over TLS, or add --plain-credentials to send them anyway"
             )),
             Self::Token { source, .. } | Self::GaveUp { source, .. } => source.hint(),
+            Self::Manifest { media_type, .. } => Some(match Flavour::of(media_type) {
+                Flavour::Oci => {
+                    "write it in Docker's format with --manifest-format docker".to_owned()
+                }
+                Flavour::Docker => "write it in OCI's format with --manifest-format oci".to_owned(),
+            }),
             _ => None,
         }
     }

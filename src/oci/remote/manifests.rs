@@ -7,6 +7,7 @@ use oci_spec::image::{Descriptor, Digest, MediaType};
 use reqwest::Method;
 use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderValue};
 
+use super::challenge::Scope;
 use super::error::RegistryError;
 use super::repository::Repository;
 use crate::net::{HttpError, Payload};
@@ -100,6 +101,14 @@ impl Repository {
         })
     }
 
+    /// Deletes a manifest and the tags that name it, where the registry does so.
+    pub async fn delete_manifest(&self, digest: &Digest) -> Result<(), RegistryError> {
+        let what = format!("delete manifest {digest} of {self}");
+        let mut request = self.request(Method::DELETE, &format!("manifests/{digest}"), what);
+        request.scope = Scope::delete(self.name());
+        self.inner().call(&request).await.map(drop)
+    }
+
     /// Publishes a document under a tag or its digest, and says which digest it has.
     pub async fn put_manifest(
         &self,
@@ -111,10 +120,20 @@ impl Repository {
         let named = format!("manifest {which} for {self}");
         let digest = verified(Digest::from_str(which).ok(), &bytes, &named)?;
         let mut request = self.request(Method::PUT, &format!("manifests/{which}"), what);
-        let media_type = HeaderValue::from_str(media_type).map_err(HttpError::from)?;
-        request.headers.insert(CONTENT_TYPE, media_type);
+        let content_type = HeaderValue::from_str(media_type).map_err(HttpError::from)?;
+        request.headers.insert(CONTENT_TYPE, content_type);
         request.payload = Payload::Bytes(bytes);
-        let response = self.inner().call(&request).await?;
+        let response = self.inner().call(&request).await.map_err(|error| {
+            if error.refuses_format() {
+                RegistryError::Manifest {
+                    repository: self.to_string(),
+                    media_type: media_type.to_owned(),
+                    source: Box::new(error),
+                }
+            } else {
+                error
+            }
+        })?;
         match promised_digest(response.headers()) {
             Some(taken) if taken != digest && taken.algorithm() == digest.algorithm() => {
                 Err(RegistryError::Digest {

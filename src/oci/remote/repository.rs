@@ -16,6 +16,7 @@ use super::host::Host;
 use super::link::Next;
 use super::registry::{Inner, Registry};
 use super::request::{Request, Target};
+use super::takes::Manner;
 use crate::net::host_of;
 use crate::oci::reference::{Reference, parse_reference};
 
@@ -68,6 +69,11 @@ impl Repository {
     /// The name below the host: `library/nginx`.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Whether the host takes blobs in pieces, as far as it has shown.
+    pub fn takes_pieces(&self) -> bool {
+        self.host.takes.get().manner != Some(Manner::Whole)
     }
 
     pub(super) fn inner(&self) -> &Inner {

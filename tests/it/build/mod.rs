@@ -2,6 +2,7 @@
 //! what it is asked, and against real components.
 
 mod configuration;
+mod formats;
 mod interrupted;
 mod pushed;
 mod readers;

@@ -1,0 +1,229 @@
+//! Whether a registry takes what a push sends: tried in a repository that the user named for it.
+//! What the registry lacks is a problem only where the program has no other way.
+
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::anyhow;
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::json;
+
+use super::{Check, failed};
+use crate::cli::failure::Failure;
+use crate::diagnose::in_one_line;
+use crate::oci::document::{Digest, Flavour, sha256};
+use crate::oci::mirror::MirrorTarget;
+use crate::oci::reference::{Reference, parse_reference};
+use crate::oci::remote::{Registry, RegistryError, Repository};
+use crate::progress::Silent;
+
+/// Bytes of the layer that is sent, about; small, and still two pieces.
+const LAYER: usize = 64 * 1024;
+/// Pieces of this size make two of it.
+pub(super) const PIECE: u64 = 48 * 1024;
+
+/// The repository that a `--registry` names; there is none where it names a host alone.
+pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure> {
+    let text = target.to_string();
+    let named = text.contains('/').then(|| parse_reference(&text));
+    match named {
+        Some(Ok(reference)) => Ok(reference),
+        _ => Err(Failure::usage(anyhow!(
+            "--push needs a repository to try with: {text} is a host"
+        ))
+        .hint(format!("name one: --registry {text}/wincimg-doctor --push"))),
+    }
+}
+
+/// Tries a push and says what was found; nothing of it stays that can be deleted.
+pub(super) async fn check(registry: &Registry, reference: &Reference) -> Vec<Check> {
+    let repository = registry.repository(reference).to_push_to();
+    let subject = repository.to_string();
+    let mut checks = vec![tags(&repository, &subject).await];
+    let trial = match Trial::new() {
+        Ok(trial) => trial,
+        Err(error) => {
+            let mend = "free some memory";
+            checks.push(Check::problem("upload", &subject, error.to_string(), mend));
+            return checks;
+        }
+    };
+    match trial.upload(&repository).await {
+        Ok(()) => checks.push(Check::ok("upload", &subject, uploads(&repository))),
+        Err(error) => {
+            checks.push(failed("upload", &subject, &error));
+            return checks;
+        }
+    }
+    checks.push(trial.mount(&repository, &subject).await);
+    checks.extend(trial.publish(&repository, &subject).await);
+    checks
+}
+
+async fn tags(repository: &Repository, subject: &str) -> Check {
+    let finding = match repository.tags().await {
+        Ok(tags) => format!("found tags: {}", tags.len()),
+        Err(error) if error.is_not_found() => {
+            "the repository does not exist yet; many registries make it with the first push"
+                .to_owned()
+        }
+        Err(error) => format!(
+            "not listed ({}); base images are chosen by their tags, so they cannot come from here",
+            in_one_line(&error)
+        ),
+    };
+    Check::ok("tags", subject, finding)
+}
+
+fn uploads(repository: &Repository) -> &'static str {
+    if repository.takes_pieces() {
+        "took a small blob in two pieces"
+    } else {
+        "took a small blob, in one request and not in two pieces; where a large one is refused in \
+         pieces too, it goes in one request"
+    }
+}
+
+/// An image that nobody needs.
+struct Trial {
+    tag: String,
+    layer: Bytes,
+    config: Bytes,
+}
+
+impl Trial {
+    /// One that no registry can have, because it says when it was made.
+    fn new() -> io::Result<Self> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default().as_nanos();
+        let seed = sha256(format!("{now} {}", std::process::id()).as_bytes());
+        let mut noise = Vec::with_capacity(LAYER);
+        let mut block = seed.clone();
+        while noise.len() < LAYER {
+            noise.extend_from_slice(block.digest().as_bytes());
+            block = sha256(block.digest().as_bytes());
+        }
+        let tar = tar_of(&noise)?;
+        let diff_id = sha256(&tar);
+        let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
+        io::Write::write_all(&mut gzip, &tar)?;
+        let config = json!({
+            "architecture": "amd64",
+            "os": "windows",
+            "config": {},
+            "rootfs": { "type": "layers", "diff_ids": [diff_id.to_string()] },
+        });
+        Ok(Self {
+            tag: format!("wincimg-doctor-{}", &seed.digest()[..12]),
+            layer: gzip.finish()?.into(),
+            config: config.to_string().into(),
+        })
+    }
+
+    async fn upload(&self, repository: &Repository) -> Result<(), RegistryError> {
+        for bytes in [&self.layer, &self.config] {
+            let size = bytes.len() as u64;
+            let digest = sha256(bytes);
+            let put = repository.put_blob(&digest, size, bytes, &Silent);
+            put.await?;
+        }
+        Ok(())
+    }
+
+    async fn mount(&self, repository: &Repository, subject: &str) -> Check {
+        let mounted = repository
+            .mount_blob(&sha256(&self.layer), repository.name())
+            .await;
+        let finding = match mounted {
+            Ok(true) => "gives a repository what is in the registry already",
+            Ok(false) => "does not mount; layers that it has elsewhere are copied",
+            Err(error) => return failed("mount", subject, &error),
+        };
+        Check::ok("mount", subject, finding)
+    }
+
+    /// Publishes the image in both formats, and deletes it.
+    async fn publish(&self, repository: &Repository, subject: &str) -> Vec<Check> {
+        let docker = self.put(repository, Flavour::Docker).await;
+        let oci = self.put(repository, Flavour::Oci).await;
+        let refused = |error: &RegistryError| in_one_line(error);
+        let check = match (&docker, &oci) {
+            (Ok(_), Ok(_)) => Check::ok("manifest", subject, "takes Docker's format and OCI's"),
+            (Ok(_), Err(error)) => {
+                let finding = format!(
+                    "takes Docker's format, which Microsoft's bases have, but not OCI's ({})",
+                    refused(error)
+                );
+                Check::ok("manifest", subject, finding)
+            }
+            (Err(error), Ok(_)) => {
+                let finding = format!("takes OCI's format, but not Docker's ({})", refused(error));
+                Check::problem(
+                    "manifest",
+                    subject,
+                    finding,
+                    "build and mirror with --manifest-format oci",
+                )
+            }
+            (Err(error), Err(_)) => failed("manifest", subject, error),
+        };
+        let mut checks = vec![check];
+        let mut left = Vec::new();
+        let mut reason = String::new();
+        for (tag, digest) in docker.into_iter().chain(oci) {
+            if let Err(error) = repository.delete_manifest(&digest).await {
+                reason = in_one_line(&error);
+                left.push(tag);
+            }
+        }
+        if !left.is_empty() {
+            let finding = format!(
+                "could not be deleted, and nothing needs it: {} ({reason})",
+                left.join(", ")
+            );
+            checks.push(Check::ok("left behind", subject, finding));
+        }
+        checks
+    }
+
+    async fn put(
+        &self,
+        repository: &Repository,
+        flavour: Flavour,
+    ) -> Result<(String, Digest), RegistryError> {
+        let entry = |media_type: &str, bytes: &[u8]| {
+            json!({
+                "mediaType": media_type,
+                "size": bytes.len(),
+                "digest": sha256(bytes).to_string(),
+            })
+        };
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": flavour.manifest(),
+            "config": entry(flavour.config(), &self.config),
+            "layers": [entry(flavour.layer_gzip(), &self.layer)],
+        });
+        let format = match flavour {
+            Flavour::Docker => "docker",
+            Flavour::Oci => "oci",
+        };
+        let tag = format!("{}-{format}", self.tag);
+        let bytes = manifest.to_string().into();
+        let put = repository.put_manifest(&tag, flavour.manifest(), bytes);
+        let digest = put.await?;
+        Ok((tag, digest))
+    }
+}
+
+/// A layer with one file.
+fn tar_of(content: &[u8]) -> io::Result<Vec<u8>> {
+    let mut header = tar::Header::new_ustar();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    let mut builder = tar::Builder::new(Vec::new());
+    builder.append_data(&mut header, "Files/wincimg-doctor", content)?;
+    builder.into_inner()
+}

@@ -1,0 +1,102 @@
+//! Registries and bases that do not have everything: other formats of manifests, no time.
+
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+use super::configuration::config_in;
+use crate::site::{Site, json_of};
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::proxy::{Fault, FaultProxy, Passed};
+
+#[test]
+fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
+    let registry = FakeRegistry::start();
+    let version = "10.0.17763.973";
+    for (name, created, expected) in [
+        ("none", None, "1970-01-01T00:00:00Z"),
+        ("empty", Some(""), "1970-01-01T00:00:00Z"),
+        (
+            "year-one",
+            Some("0001-01-01T00:00:00Z"),
+            "0001-01-01T00:00:00Z",
+        ),
+    ] {
+        let mut config = json!({"os": "windows", "architecture": "amd64", "os.version": version});
+        if let Some(created) = created {
+            config["created"] = json!(created);
+        }
+        let repository = format!("{name}/windows/nanoserver");
+        registry.tag(&repository, version, &registry.image_with(&config));
+        let site = Site::new();
+        let mut command = site.command(&["build", "pause", "--host-build", "17763.973"]);
+        command
+            .args([
+                "--output",
+                "oci:out",
+                "--insecure-registry",
+                &registry.host(),
+            ])
+            .args(["--base-registry", &format!("{}/{name}", registry.host())]);
+        json_of(&mut command.into());
+        assert_eq!(config_in(&site.path("out"))["created"], expected, "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
+    let site = Site::new();
+    let rule = |passed: &Passed| {
+        let media_type = passed.header("content-type").unwrap_or_default();
+        let docker = media_type.starts_with("application/vnd.docker.");
+        match passed.method.as_str() {
+            "PUT" if docker => Fault::Answer(415, Vec::new(), String::new()),
+            _ => Fault::Pass,
+        }
+    };
+    let proxy = FaultProxy::start(site.host(), rule).await;
+    let host = proxy.host();
+    let hosts = ["--host-build", "17763.973", "--host-build", "20348.2402"];
+    let push = ["--registry", &host, "--insecure-registry", &host, "--push"];
+    let mut command = site.build("pause");
+    command.args(hosts).args(push);
+    let refused = command.assert().code(3);
+    let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+    assert!(
+        said.contains("does not take a manifest of the type application/vnd.docker."),
+        "{said}"
+    );
+    assert!(said.contains("--manifest-format oci"), "{said}");
+
+    let mut command = site.build("pause");
+    command
+        .args(hosts)
+        .args(push)
+        .args(["--manifest-format", "oci"]);
+    let built = json_of(&mut command);
+    let layers = built["images"][0]["layers"].as_array().unwrap();
+    let oci = |layer: &Value| {
+        layer["media_type"]
+            .as_str()
+            .unwrap()
+            .contains(".oci.image.layer.")
+    };
+    assert!(layers.iter().all(oci), "{layers:#?}");
+    let mut command = site.build("pause");
+    command
+        .args(hosts)
+        .args(push)
+        .args(["--manifest-format", "oci"]);
+    assert_eq!(json_of(&mut command)["images"][0]["up_to_date"], true);
+}
+
+#[test]
+fn zstd_cannot_be_in_dockers_format() {
+    let site = Site::new();
+    let host = site.host();
+    site.build("pause")
+        .args(["--host-build", "17763.973", "--registry", &host, "--push"])
+        .args(["--compression", "zstd", "--manifest-format", "docker"])
+        .assert()
+        .code(2)
+        .stderr(contains("--manifest-format oci"));
+}
