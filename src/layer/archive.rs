@@ -1,18 +1,36 @@
 //! The tar stream of a layer: headers, the files' content, the end mark.
 
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::Path;
+use std::thread;
 
-use super::content::{Content, Item, Source};
+use super::content::{Content, Item, Layer, Source};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
-use super::pipeline::Blocks;
+use super::pipeline::{Blocks, WriteOptions, Written};
 
 const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
+impl Layer {
+    /// Writes the layer as a blob to `sink`. Equal layers become equal bytes, on any number of
+    /// cores; after an error the sink holds an unusable part of a blob.
+    pub fn write<W: Write + Send>(
+        &self,
+        mut sink: W,
+        options: &WriteOptions,
+    ) -> Result<Written, LayerError> {
+        let items = self.items()?;
+        thread::scope(|scope| {
+            let mut blocks = Blocks::new(scope, &mut sink, options);
+            write(&items, self.timestamp, &mut blocks)?;
+            blocks.finish()
+        })
+    }
+}
+
 /// Writes the entries, in their order.
-pub(super) fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), LayerError> {
+fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), LayerError> {
     let mut headers = Vec::new();
     for item in items {
         blocks.options.check_cancelled()?;

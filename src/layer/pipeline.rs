@@ -17,9 +17,7 @@ use flate2::Crc;
 use oci_spec::image::Digest;
 use sha2::{Digest as _, Sha256};
 
-use super::archive;
 use super::compress::{Compression, Encoded, Encoder};
-use super::content::Layer;
 use super::error::LayerError;
 use crate::progress::{Silent, Task};
 
@@ -84,23 +82,6 @@ pub struct Written {
     pub compression: Compression,
 }
 
-impl Layer {
-    /// Writes the layer as a blob to `sink`. Equal layers become equal bytes, on any number of
-    /// cores; after an error the sink holds an unusable part of a blob.
-    pub fn write<W: Write + Send>(
-        &self,
-        mut sink: W,
-        options: &WriteOptions,
-    ) -> Result<Written, LayerError> {
-        let items = self.items()?;
-        thread::scope(|scope| {
-            let mut blocks = Blocks::new(scope, &mut sink, options);
-            archive::write(&items, self.timestamp, &mut blocks)?;
-            blocks.finish()
-        })
-    }
-}
-
 /// The tar stream on its way to become blocks.
 pub(super) struct Blocks<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
@@ -121,7 +102,7 @@ enum Stage<'scope, 'env> {
 }
 
 impl<'scope, 'env> Blocks<'scope, 'env> {
-    fn new(
+    pub(super) fn new(
         scope: &'scope Scope<'scope, 'env>,
         sink: &'env mut (dyn Write + Send),
         options: &'env WriteOptions<'env>,
@@ -181,7 +162,7 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
         Err(threads.join().err().unwrap_or_else(lost_thread))
     }
 
-    fn finish(mut self) -> Result<Written, LayerError> {
+    pub(super) fn finish(mut self) -> Result<Written, LayerError> {
         let mut last = mem::take(&mut self.block);
         last.truncate(self.filled);
         let compression = self.options.compression;

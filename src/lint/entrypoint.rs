@@ -1,7 +1,8 @@
 //! `CMD` and `ENTRYPOINT` in shell form: a shell starts first and the program is its child.
 
 use super::reader::Instruction;
-use super::stage::{BaseShell, Stage, Step};
+use super::shell::BaseShell;
+use super::stage::{Stage, Step};
 use super::{Findings, Rule, Severity};
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::quoting::{cmd, exec_form, powershell};

@@ -1,7 +1,8 @@
 //! `ENV PATH` with `%PATH%` in it, which only cmd would replace.
 
 use super::reader::Instruction;
-use super::stage::{Base, BaseShell, Stage, Step};
+use super::shell::BaseShell;
+use super::stage::{Base, Stage, Step};
 use super::{Findings, Rule, Severity};
 
 pub(super) fn check(stage: &Stage<'_>, step: &Step<'_>, findings: &mut Findings<'_>) {

@@ -1,7 +1,8 @@
 //! A path that ends in a backslash at the end of a line, which joins the line with the next one.
 
 use super::reader::{Dockerfile, Join, begins_instruction};
-use super::stage::{BaseShell, Step};
+use super::shell::BaseShell;
+use super::stage::Step;
 use super::{Findings, Rule, Severity};
 use crate::windows::quoting::Escape;
 use crate::windows::quoting::{argv, powershell};

@@ -15,6 +15,7 @@ mod quotes;
 mod reader;
 mod reference;
 mod registry;
+mod shell;
 mod stage;
 mod words;
 
@@ -26,7 +27,7 @@ use std::collections::HashMap;
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
-pub use stage::BaseShell;
+pub use shell::BaseShell;
 
 use correction::Correction;
 use reader::{Dockerfile, Edit, Instruction};

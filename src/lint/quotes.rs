@@ -12,7 +12,8 @@ mod line;
 mod powershell;
 
 use super::reader::{Edit, Instruction};
-use super::stage::{BaseShell, Step};
+use super::shell::BaseShell;
+use super::stage::Step;
 use super::{Findings, Rule, Severity};
 
 use powershell::Reading;

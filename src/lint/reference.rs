@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use super::stage::BaseShell;
+use super::shell::BaseShell;
 use crate::windows::release;
 use crate::windows::update::{Update, Updates};
 use crate::windows::version::WindowsVersion;

@@ -5,43 +5,8 @@ use std::collections::HashMap;
 use super::Options;
 use super::reader::{Dockerfile, Instruction};
 use super::reference::{Platform, Reference};
+use super::shell::BaseShell;
 use crate::windows::quoting::Escape;
-
-/// The program that reads commands in shell form.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum BaseShell {
-    /// `cmd /S /C`, what an image has that names no shell.
-    Cmd,
-    /// `powershell -Command` or `pwsh -Command`.
-    PowerShell,
-    /// Something whose grammar is not known here.
-    Other,
-    /// Nobody said which.
-    Unknown,
-}
-
-impl BaseShell {
-    /// Reads an image's `config.Shell` or the array of a `SHELL` instruction; none is `cmd`.
-    pub fn of_config<S: AsRef<str>>(shell: &[S]) -> Self {
-        let words: Vec<String> = shell
-            .iter()
-            .map(|word| word.as_ref().to_ascii_lowercase())
-            .collect();
-        let Some(path) = words.first() else {
-            return Self::Cmd;
-        };
-        let file = path.rsplit(['\\', '/']).next().unwrap_or_default();
-        let options = &words[1..];
-        let has = |names: &[&str]| options.iter().any(|o| names.contains(&o.as_str()));
-        match file.strip_suffix(".exe").unwrap_or(file) {
-            "cmd" if options.iter().all(|option| option.starts_with('/')) => Self::Cmd,
-            "powershell" if !has(&["-file", "-f", "-encodedcommand"]) => Self::PowerShell,
-            // Newer PowerShell takes a bare argument for a file.
-            "pwsh" if has(&["-command", "-c"]) => Self::PowerShell,
-            _ => Self::Other,
-        }
-    }
-}
 
 /// What a stage begins with.
 #[derive(Debug)]

@@ -6,7 +6,8 @@
 use std::ops::Range;
 
 use super::reader::{Edit, Instruction};
-use super::stage::{BaseShell, Step};
+use super::shell::BaseShell;
+use super::stage::Step;
 
 /// A word, and where it is in the instruction's joined text, quotes and all.
 #[derive(Debug, Clone, PartialEq, Eq)]

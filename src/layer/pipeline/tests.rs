@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
+use crate::layer::Layer;
 
 /// Text that compresses like text, the same on every run.
 fn words(bytes: usize) -> Vec<u8> {

@@ -6,7 +6,8 @@
 
 use super::line::Line;
 use super::{cmd, is_template};
-use crate::lint::stage::{BaseShell, Step};
+use crate::lint::BaseShell;
+use crate::lint::stage::Step;
 use crate::lint::{Findings, Rule, Severity};
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::quoting::{cmd as windows_cmd, exec_form, powershell, script};
