@@ -87,7 +87,7 @@ fn images_that_are_typed_take_the_place_of_those_in_the_file() {
 #[test]
 fn a_default_gives_way_to_a_flag_that_it_conflicts_with() {
     let folder = Folder::new("[lint]\nshell = \"powershell\"\n");
-    folder.write("Dockerfile", "FROM x\nRUN echo \"a b\"\n");
+    folder.write("Dockerfile", "FROM x\nRUN tool.exe \"a b\"\n");
     let quotes = "quotes-under-powershell";
     folder.run(&["lint", "Dockerfile"]).stdout(contains(quotes));
     // The base has the last word on its shell, and this one cannot be had.

@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::site::{Site, stderr};
-use crate::support;
+use crate::support::noise;
 
 /// A folder with enough in it that a build takes its time.
 pub(super) fn large_context(site: &Site) {
     fs::create_dir_all(site.path("big/files")).unwrap();
     for number in 0..24 {
-        let bytes = support::noise(4 << 20, number);
+        let bytes = noise(4 << 20, number);
         fs::write(site.path(&format!("big/files/{number}")), bytes).unwrap();
     }
     site.write(
@@ -108,6 +108,8 @@ fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
     fs::create_dir_all(site.path("big/files")).unwrap();
     let file = fs::File::create(site.path("big/files/sparse")).unwrap();
     file.set_len(60 << 30).unwrap();
+    // It comes first and does not compress, so the layer soon is on disk.
+    site.write("big/files/first.bin", noise(8 << 20, 1));
     site.write(
         "big/recipe.toml",
         "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",

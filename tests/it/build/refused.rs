@@ -49,7 +49,7 @@ fn what_cannot_be_built_is_said_with_the_way_out() {
         (
             "with-site",
             2,
-            "the context, which is the folder .: name another",
+            "the context is the folder .: choose another with --context DIR",
         ),
         ("wrong", 2, "wrong/recipe.toml:3:1: unknown field `entry`"),
     ] {
