@@ -12,9 +12,8 @@ use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
-use crate::diagnose::nearest;
 use crate::oci::base::{
-    BASE_NAMES, BaseImage, Fit, ListedImage, Listing, Match, NAMES, Neighbour, NothingFits,
+    BaseImage, BaseRepository, Fit, ListedImage, Listing, Match, Neighbour, NothingFits,
     ResolveError, resolve,
 };
 use crate::windows::compat::HostBuild;
@@ -129,14 +128,10 @@ impl List {
         let registry = self.common.registry.connect(display(session))?;
         let base = &self.common.base.base_registry;
         let reference = base.repository(&self.name.name)?;
-        let repository = registry.repository(&reference);
-        let tags = registry_args::run(async {
-            let tags = repository.tags().await;
-            tags.map_err(|error| {
-                resolve_failure(ResolveError::Registry(error), &self.name.name, session)
-            })
-        })?;
-        let mut listing = Listing::new(&tags);
+        let repository =
+            registry_args::run(async { Ok(BaseRepository::open(&registry, &reference).await?) })?;
+        let tags = repository.tags();
+        let mut listing = Listing::new(tags);
         if let Some(version) = self.host_build {
             let host = HostBuild::new(version);
             listing.images.retain(|image| may_start(image, host));
@@ -204,56 +199,23 @@ impl Resolve {
                 {
                     write_result(None, |out| write_json(&nothing_json(nothing), out))?;
                 }
-                Err(resolve_failure(error, &self.name.name, session))
+                tell_what_was_looked_at(&error, session);
+                Err(error.into())
             }
         }
     }
 }
 
-/// Why there is no base image of that name, with what to try next.
-pub(super) fn resolve_failure(error: ResolveError, name: &str, session: &Session) -> Failure {
-    match error {
-        ResolveError::Registry(error) if error.is_not_found() => {
-            let known = || NAMES.iter().map(|(short, _)| *short);
-            let meant = nearest(name, known()).filter(|meant| meant != name);
-            let question =
-                meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
-            Failure::from(error).hint(format!(
-                "{question}{BASE_NAMES}; --base-registry says where they are, and `wincimg doctor` \
-                 looks there"
-            ))
+/// Says what was looked at in vain, before the failure says that.
+pub(super) fn tell_what_was_looked_at(error: &ResolveError, session: &Session) {
+    if let ResolveError::NothingFits(nothing) = error {
+        for tag in &nothing.set_aside {
+            session.warn(tag);
         }
-        ResolveError::Registry(error) => error.into(),
-        ResolveError::NothingFits(nothing) => {
-            for tag in &nothing.set_aside {
-                session.warn(tag);
-            }
-            for reason in nothing.reasons() {
-                session.note(reason);
-            }
-            let hint = hint_for(&nothing);
-            Failure::no(*nothing).hint(hint)
+        for reason in nothing.reasons() {
+            session.note(reason);
         }
-        ResolveError::NoBaseTags { .. } => Failure::no(error),
-        ResolveError::TooManyTags { .. } => Failure::from(error),
     }
-}
-
-fn hint_for(nothing: &NothingFits) -> String {
-    if nothing.host.version.revision.is_none() {
-        return format!(
-            "name the host's revision too, as in {}.973: a node has it in status.nodeInfo.kernelVersion",
-            nothing.host.version.build
-        );
-    }
-    let hint = match nothing.wanted {
-        Match::Exact => "take the nearest image that starts on the host with --match nearest",
-        Match::Nearest => {
-            "look for one elsewhere with --base-registry, or bring the host to the version of an \
-             image: `wincimg hotfix resolve BUILD` names the update"
-        }
-    };
-    hint.to_owned()
 }
 
 fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {

@@ -18,7 +18,7 @@ use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use crate::diagnose::{Diagnose, in_one_line};
-use crate::oci::base::{BaseRegistry, BaseRepository, Listing};
+use crate::oci::base::{BaseRegistry, BaseRepository, Listing, ResolveError};
 use crate::oci::mirror::MirrorTarget;
 use crate::oci::reference::Reference;
 use crate::oci::remote::{Connection, Login, Ping, Registry, RegistryError};
@@ -248,7 +248,7 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
                 Check::ok("base images", &subject, finding)
             })
         }
-        Err(error) if error.is_not_found() => {
+        Err(ResolveError::NoRepository { .. }) => {
             let finding = format!("repository {} not found", reference.repository());
             let mend = format!("check the prefix of --base-registry, or {}", mirror());
             Some(Check::problem("base images", &subject, finding, mend))
@@ -257,7 +257,7 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
     }
 }
 
-fn failed(kind: &'static str, host: &str, error: &RegistryError) -> Check {
+fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
     let finding = in_one_line(error);
     let mend = error.hint().unwrap_or_else(|| {
         format!(

@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 
 use super::Answer;
-use super::base::{MatchArg, resolve_failure};
+use super::base::{MatchArg, tell_what_was_looked_at};
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
@@ -97,11 +97,8 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
 /// An image as the command line names it.
 enum Wanted {
     Image(Reference),
-    /// A base image, by its short name or path, and its repository.
-    Base {
-        name: String,
-        repository: Reference,
-    },
+    /// The base image of each host, from this repository.
+    Base(Reference),
 }
 
 impl Mirror {
@@ -142,17 +139,12 @@ impl Mirror {
             wanted.push(match image.strip_prefix("base:") {
                 Some(name) => {
                     let repository = self.base.base_registry.repository(name);
-                    Wanted::Base {
-                        name: name.to_owned(),
-                        repository: repository?,
-                    }
+                    Wanted::Base(repository?)
                 }
                 None => Wanted::Image(in_a_registry(image)?),
             });
         }
-        let has_base = wanted
-            .iter()
-            .any(|image| matches!(image, Wanted::Base { .. }));
+        let has_base = wanted.iter().any(|image| matches!(image, Wanted::Base(_)));
         if has_base && !self.hosts.are_given() {
             return Err(
                 Failure::usage(anyhow!("no host says which base image it needs"))
@@ -179,22 +171,19 @@ impl Mirror {
         };
         let mut images = Vec::new();
         for image in wanted {
-            let (name, repository) = match image {
+            let repository = match image {
                 Wanted::Image(reference) => {
                     images.push(reference.clone());
                     continue;
                 }
-                Wanted::Base { name, repository } => (name, repository),
+                Wanted::Base(repository) => repository,
             };
-            let failed = |error| resolve_failure(error, name, session);
-            let bases = BaseRepository::open(registry, repository)
-                .await
-                .map_err(|error| failed(error.into()))?;
+            let bases = BaseRepository::open(registry, repository).await?;
             for host in &hosts {
                 let found = bases
                     .resolve(*host, self.wanted.into())
                     .await
-                    .map_err(failed)?;
+                    .inspect_err(|error| tell_what_was_looked_at(error, session))?;
                 for tag in &found.set_aside {
                     session.warn(tag);
                 }
@@ -218,12 +207,7 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> 
         .into_iter()
         .filter_map(|image| {
             let error = image.error?;
-            let hint = error.hint();
-            let failure = Failure::from(error).context(format!("cannot mirror {}", image.source));
-            Some(match hint {
-                Some(hint) => failure.hint(hint),
-                None => failure,
-            })
+            Some(Failure::from(error).context(format!("cannot mirror {}", image.source)))
         })
         .collect();
     match (failures.pop(), failures.len()) {

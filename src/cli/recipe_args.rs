@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::Args;
 
-use super::base::{MatchArg, resolve_failure};
+use super::base::{MatchArg, tell_what_was_looked_at};
 use super::failure::Failure;
 use super::hosts::{Builds, HostArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
@@ -103,9 +103,10 @@ impl Wanted<'_> {
             base_registry: self.base_registry,
             wanted: self.matched,
         };
-        let images = request.plan(registry).await.map_err(|error| {
-            let base = request.recipe.base(&request.settings).unwrap_or_default();
-            plan_failure(error, &base, session)
+        let images = request.plan(registry).await.inspect_err(|error| {
+            if let PlanError::Resolve(error) = error {
+                tell_what_was_looked_at(error, session);
+            }
         })?;
         for tag in images.iter().flat_map(|image| &image.set_aside) {
             session.warn(tag);
@@ -119,13 +120,5 @@ pub(super) fn key_and_value(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err(format!("invalid setting {text:?}: expected KEY=VALUE")),
-    }
-}
-
-fn plan_failure(error: PlanError, base: &str, session: &Session) -> Failure {
-    match error {
-        PlanError::Recipe(error) => error.into(),
-        PlanError::Name(error) => error.into(),
-        PlanError::Resolve(error) => resolve_failure(error, base, session),
     }
 }

@@ -6,7 +6,7 @@ use super::registry::Stored;
 use wincimg::Diagnose;
 use wincimg::layer::{LayerError, WriteOptions};
 use wincimg::oci::document::{
-    Descriptor, Document, DocumentError, Flavour, History, Image, Index, Layer, Platform, Sealed,
+    Descriptor, Document, DocumentError, Flavour, History, Image, Index, Layer, Platform, Verbatim,
 };
 use wincimg::windows::version::WindowsVersion;
 
@@ -45,7 +45,7 @@ pub fn add_base_images(
             manifest.media_type(),
             manifest.bytes().clone(),
         );
-        let index = Sealed::new(Index::new(Flavour::Docker, vec![image.index_entry()]))?;
+        let index = Verbatim::new(Index::new(Flavour::Docker, vec![image.index_entry()]))?;
         let index = Document::Index(index);
         stored.add_manifest(
             repository,

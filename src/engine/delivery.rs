@@ -5,6 +5,7 @@
 
 mod destination;
 mod error;
+mod made;
 mod output_in_input;
 mod report;
 mod route;
@@ -18,8 +19,6 @@ use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use self::route::{Arrived, Route};
-use super::direct::Assembled;
-use super::docker::DaemonImage;
 use super::error::EngineError;
 use super::publication::{Publication, TaggedIndex};
 use crate::oci::document::{Descriptor, Digest, Flavour};
@@ -29,15 +28,8 @@ use crate::progress::Progress;
 
 pub use self::destination::Destination;
 pub use self::error::DeliveryError;
+pub use self::made::Made;
 pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
-
-/// An image that an engine made.
-pub enum Made<'a> {
-    /// Its documents and its own layer are here, its base's layers where the base is.
-    Assembled(Box<Assembled>),
-    /// All of it is in a daemon.
-    InDaemon(Box<DaemonImage<'a>>),
-}
 
 /// Brings images to destinations; the first one is the one that is reported.
 pub struct Delivery<'a> {

@@ -72,9 +72,7 @@ impl BuildRequest<'_> {
     pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, PlanError> {
         let base = self.recipe.base(&self.settings)?;
         let repository = self.base_registry.repository(&base)?;
-        let bases = BaseRepository::open(registry, &repository)
-            .await
-            .map_err(ResolveError::from)?;
+        let bases = BaseRepository::open(registry, &repository).await?;
         let searches = self
             .hosts
             .iter()

@@ -3,7 +3,7 @@
 
 use super::plans::PlannedImage;
 use crate::diagnose::{Blame, Diagnose};
-use crate::oci::document::{Descriptor, Document, DocumentError, Flavour, Index, Sealed};
+use crate::oci::document::{Descriptor, Document, DocumentError, Flavour, Index, Verbatim};
 
 /// Under which names images are published.
 #[derive(Debug, Clone)]
@@ -120,7 +120,7 @@ impl TaggedIndex {
         let flavour = named
             .first()
             .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
-        Ok(Document::Index(Sealed::new(Index::new(flavour, named))?))
+        Ok(Document::Index(Verbatim::new(Index::new(flavour, named))?))
     }
 }
 

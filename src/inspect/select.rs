@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{InspectError, PARALLEL, as_text};
 use crate::oci::copy::PlatformFilter;
 use crate::oci::document::{
-    Descriptor, Digest, Document, Image, Index, Manifest, Platform, Sealed, media_type,
+    Descriptor, Digest, Document, Image, Index, Manifest, Platform, Verbatim, media_type,
 };
 use crate::oci::store::{Source, StoreError};
 
@@ -101,7 +101,7 @@ struct Choice<'a> {
 }
 
 impl Choice<'_> {
-    async fn only_image(&self, manifest: Sealed<Manifest>) -> Result<Image, InspectError> {
+    async fn only_image(&self, manifest: Verbatim<Manifest>) -> Result<Image, InspectError> {
         if !manifest.is_image() {
             return Err(InspectError::NotAnImage {
                 place: self.source.to_string(),
@@ -120,7 +120,7 @@ impl Choice<'_> {
 
     async fn entries(
         &self,
-        index: &Sealed<Index>,
+        index: &Verbatim<Index>,
         depth: usize,
     ) -> Result<Vec<Entry>, InspectError> {
         if depth > DEPTH {
@@ -165,7 +165,7 @@ impl Choice<'_> {
 
     /// An entry that may be an image asked for: where the index does not say what it is for, its
     /// configuration does.
-    async fn image(&self, entry: &Descriptor, manifest: Sealed<Manifest>) -> Entry {
+    async fn image(&self, entry: &Descriptor, manifest: Verbatim<Manifest>) -> Entry {
         if !manifest.is_image() {
             return other(entry, EntryKind::Artifact);
         }

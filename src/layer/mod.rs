@@ -27,6 +27,7 @@
 //! ```
 
 mod archive;
+mod blob_buffer;
 mod compress;
 mod content;
 mod descriptor;
@@ -37,12 +38,11 @@ mod path;
 mod pipeline;
 mod planned;
 mod reader;
-mod spool;
 
+pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
 pub use content::{Content, Layer, LinkTo, Source};
 pub use error::LayerError;
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
 pub use reader::{EntryKind, LayerEntry, LayerReader, Limits, ReadError};
-pub use spool::{Spooled, SpooledBlob};

@@ -12,10 +12,11 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::document::{
-    Descriptor, Digest, Document, DocumentError, Flavour, Index, MAX_DOCUMENT, Sealed,
+    Descriptor, Digest, Document, DocumentError, Flavour, Index, MAX_DOCUMENT, Verbatim,
 };
 use super::remote::BlobSource;
 use super::stream::{self, FileRange, StreamError};
+use crate::diagnose::{Blame, Diagnose};
 use crate::progress::Task;
 
 mod entries;
@@ -92,6 +93,25 @@ pub enum LayoutError {
         /// Why.
         source: io::Error,
     },
+}
+
+impl Diagnose for LayoutError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::SeveralImages { path, .. } => Some(format!(
+                "put the name after the place: oci:{}:NAME",
+                path.display()
+            )),
+            _ => None,
+        }
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::SeveralImages { .. } => Blame::Request,
+            _ => Blame::Circumstances,
+        }
+    }
 }
 
 impl Layout {
@@ -242,7 +262,7 @@ impl Layout {
             .blocking(move |layout| {
                 let lock = layout.lock()?;
                 let path = layout.root.join("index.json");
-                let index = layout.read_sealed_index()?;
+                let index = layout.read_index_verbatim()?;
                 let changed = index
                     .edit(|index| put_entry(index, descriptor, tag.as_deref()))
                     .map_err(|source| LayoutError::Document {
@@ -310,7 +330,7 @@ impl Layout {
             });
         }
         let index = self.root.join("index.json");
-        let empty = Sealed::new(Index::new(Flavour::Oci, Vec::new())).map_err(|source| {
+        let empty = Verbatim::new(Index::new(Flavour::Oci, Vec::new())).map_err(|source| {
             LayoutError::Document {
                 path: index.clone(),
                 source: Box::new(source),
@@ -345,16 +365,16 @@ impl Layout {
     }
 
     fn read_index(&self) -> Result<Index, LayoutError> {
-        Ok(self.read_sealed_index()?.into_value())
+        Ok(self.read_index_verbatim()?.into_value())
     }
 
-    fn read_sealed_index(&self) -> Result<Sealed<Index>, LayoutError> {
+    fn read_index_verbatim(&self) -> Result<Verbatim<Index>, LayoutError> {
         let path = self.root.join("index.json");
         let bytes = fs::read(&path).map_err(|source| LayoutError::Read {
             path: path.clone(),
             source,
         })?;
-        Sealed::parse(bytes.into()).map_err(|source| LayoutError::Document {
+        Verbatim::parse(bytes.into()).map_err(|source| LayoutError::Document {
             path,
             source: Box::new(source),
         })

@@ -10,7 +10,7 @@ use std::fmt;
 
 use super::archive::{Archive, ArchiveError, ArchiveWriter};
 use super::document::{
-    Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest, Sealed,
+    Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest, Verbatim,
 };
 use super::layout::{Layout, LayoutError};
 use super::remote::{BlobReader, BlobSource, Registry, RegistryError, Repository};
@@ -62,33 +62,22 @@ pub enum StoreError {
 
 impl Diagnose for StoreError {
     fn hint(&self) -> Option<String> {
-        self.hint()
+        match self {
+            Self::Registry(error) => error.hint(),
+            Self::Layout(error) => error.hint(),
+            Self::Archive(error) => error.hint(),
+            Self::Document { .. } | Self::Blob { .. } | Self::TooLarge { .. } => None,
+        }
     }
 
     fn blame(&self) -> Blame {
         match self {
             Self::Registry(error) => error.blame(),
-            Self::Layout(LayoutError::SeveralImages { .. })
-            | Self::Archive(ArchiveError::SeveralImages { .. }) => Blame::Request,
-            _ => Blame::Circumstances,
-        }
-    }
-}
-
-impl StoreError {
-    /// What to type or do next, where there is something.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            Self::Registry(error) => error.hint(),
-            Self::Layout(LayoutError::SeveralImages { path, .. }) => Some(format!(
-                "put the name after the place: oci:{}:NAME",
-                path.display()
-            )),
-            Self::Archive(ArchiveError::SeveralImages { path, .. }) => Some(format!(
-                "put the name after the place: docker-archive:{}:NAME",
-                path.display()
-            )),
-            _ => None,
+            Self::Layout(error) => error.blame(),
+            Self::Archive(error) => error.blame(),
+            Self::Document { .. } | Self::Blob { .. } | Self::TooLarge { .. } => {
+                Blame::Circumstances
+            }
         }
     }
 }
@@ -143,7 +132,7 @@ impl Source {
     }
 
     /// A configuration or another small document that is stored as a blob, verified.
-    pub async fn read<T: Content>(&self, blob: &Descriptor) -> Result<Sealed<T>, StoreError> {
+    pub async fn read<T: Content>(&self, blob: &Descriptor) -> Result<Verbatim<T>, StoreError> {
         if blob.size > MAX_DOCUMENT {
             return Err(StoreError::TooLarge {
                 place: self.to_string(),
@@ -156,11 +145,11 @@ impl Source {
             Self::Layout(layout) => layout.read(&blob.digest).await?,
             Self::Archive(archive) => archive.read(&blob.digest).await?,
         };
-        Sealed::verify(bytes, &blob.digest).map_err(|error| self.unusable(error))
+        Verbatim::verify(bytes, &blob.digest).map_err(|error| self.unusable(error))
     }
 
     /// A manifest with its configuration.
-    pub async fn image(&self, manifest: Sealed<Manifest>) -> Result<Image, StoreError> {
+    pub async fn image(&self, manifest: Verbatim<Manifest>) -> Result<Image, StoreError> {
         let config = self.read(&manifest.config).await?;
         Image::new(manifest, config).map_err(|error| self.unusable(error))
     }

@@ -6,8 +6,8 @@ use std::error::Error;
 use futures_util::{StreamExt, stream};
 
 use super::image::{Content, Image, Variant};
-use crate::diagnose::in_one_line;
-use crate::oci::document::{Descriptor, Document, Index, Manifest, Sealed};
+use crate::diagnose::{Diagnose, in_one_line};
+use crate::oci::document::{Descriptor, Document, Index, Manifest, Verbatim};
 use crate::oci::reference::parse_reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::{Location, LocationError, Source, StoreError};
@@ -95,7 +95,7 @@ async fn look(location: &Location, registry: &Registry) -> Result<Content, Store
     }
 }
 
-async fn single(source: &Source, manifest: Sealed<Manifest>) -> Result<Variant, StoreError> {
+async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant, StoreError> {
     if !manifest.is_image() {
         // A chart or a signature has no system: reports say what there is instead.
         return Ok(Variant {

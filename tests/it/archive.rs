@@ -8,7 +8,7 @@ use std::fs;
 
 use serde_json::Value;
 use wincimg::oci::archive::{Archive, ArchiveError};
-use wincimg::oci::document::{Document, Flavour, ImageConfig, Sealed};
+use wincimg::oci::document::{Document, Flavour, ImageConfig, Verbatim};
 use wincimg::oci::layout::Layout;
 use wincimg::oci::store::Source;
 
@@ -38,7 +38,8 @@ async fn skopeo_reads_the_archives_we_write() {
     let Document::Manifest(manifest) = layout.resolve(Some("x")).await.unwrap() else {
         panic!("a manifest became something else");
     };
-    let config: Sealed<ImageConfig> = Source::Layout(layout).read(&manifest.config).await.unwrap();
+    let config: Verbatim<ImageConfig> =
+        Source::Layout(layout).read(&manifest.config).await.unwrap();
     assert_eq!(config.rootfs.diff_ids, image.image.config().rootfs.diff_ids);
     assert_eq!(config.os_version.as_deref(), Some(OS_VERSION));
 }

@@ -315,7 +315,10 @@ async fn a_repository_without_base_tags_says_so() {
     let error = ask(&registry, "app/none", "17763.973", Match::Nearest)
         .await
         .unwrap_err();
-    assert!(matches!(error, ResolveError::Registry(_)), "{error}");
+    assert!(
+        matches!(error, ResolveError::NoRepository { .. }),
+        "{error}"
+    );
 }
 
 #[tokio::test]

@@ -13,8 +13,8 @@ use crate::support::{child_argument, component, in_child};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use wincimg::layer::{
-    Compression, Layer, LayerError, LayerPath, LayerReader, Limits, LinkTo, Spooled, SpooledBlob,
-    WriteOptions, Written,
+    BlobBuffer, BufferedBlob, Compression, Layer, LayerError, LayerPath, LayerReader, Limits,
+    LinkTo, WriteOptions, Written,
 };
 
 const TIMESTAMP: u64 = 1_580_256_000;
@@ -310,13 +310,13 @@ fn a_full_disk_is_an_error_that_says_so() {
 fn a_spooled_layer_is_the_layer() {
     let folder = tempfile::tempdir().unwrap();
     for limit in [1 << 20, 1 << 30] {
-        let mut blob = SpooledBlob::new(limit, folder.path());
+        let mut blob = BlobBuffer::new(limit, folder.path());
         let written = rich_layer()
             .write(&mut blob, &options(Compression::Gzip))
             .unwrap();
         let (bytes, on_disk) = match blob.finish() {
-            Spooled::Memory(bytes) => (bytes.to_vec(), false),
-            Spooled::Disk(path) => (fs::read(path).unwrap(), true),
+            BufferedBlob::Memory(bytes) => (bytes.to_vec(), false),
+            BufferedBlob::Disk(path) => (fs::read(path).unwrap(), true),
         };
         assert_eq!(
             (bytes.len() as u64, on_disk),

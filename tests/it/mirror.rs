@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use wincimg::oci::archive::ArchiveWriter;
 use wincimg::oci::copy::{Action, Copier, CopyError, CopyOptions, CopyPlan};
-use wincimg::oci::document::{Document, Flavour, Index, Sealed, media_type};
+use wincimg::oci::document::{Document, Flavour, Index, Verbatim, media_type};
 use wincimg::oci::mirror::{MirrorOptions, MirrorTarget, mirror};
 use wincimg::oci::reference::parse_reference;
 use wincimg::oci::store::{Sink, Source};
@@ -77,7 +77,7 @@ async fn foreign_layers_are_fetched_from_their_urls_and_made_ordinary() {
         sink.put_document(&base.document()).await.unwrap();
     }
     let entries = vec![old.image.index_entry(), new.image.index_entry()];
-    let index = Sealed::new(Index::new(Flavour::Docker, entries)).unwrap();
+    let index = Verbatim::new(Index::new(Flavour::Docker, entries)).unwrap();
     let index = Document::Index(index);
     sink.publish(&index, Some("1809")).await.unwrap();
 
@@ -385,7 +385,7 @@ async fn attestations_go_with_the_image_that_they_are_about() {
         .map(|image| image.image.index_entry())
         .collect();
     entries.push(attestation);
-    let index = Sealed::new(Index::new(Flavour::Oci, entries)).unwrap();
+    let index = Verbatim::new(Index::new(Flavour::Oci, entries)).unwrap();
     sink.publish(&Document::Index(index), Some("1"))
         .await
         .unwrap();

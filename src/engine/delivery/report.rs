@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Made;
+use super::made::Made;
 use super::route::Arrived;
 use crate::engine::docker::DaemonImage;
 use crate::engine::publication::{Publication, TaggedImage};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use super::Made;
 use super::error::RouteError;
+use super::made::Made;
 use crate::engine::direct::Assembled;
 use crate::engine::docker::{DaemonImage, SaveError};
 use crate::engine::plans::PlannedImage;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::error::DirectError;
 use super::iis;
 use crate::layer::{
-    Compression, Layer, LayerError, LayerPath, Spooled, SpooledBlob, WriteOptions, Written,
+    BlobBuffer, BufferedBlob, Compression, Layer, LayerError, LayerPath, WriteOptions, Written,
 };
 use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
 use crate::oci::remote::BlobSource;
@@ -38,7 +38,7 @@ pub struct AssembleOptions {
 #[derive(Debug)]
 pub struct AddedLayer {
     written: Written,
-    blob: Spooled,
+    blob: BufferedBlob,
 }
 
 /// The layers that were written so far.
@@ -75,8 +75,8 @@ impl AddedLayer {
     /// The layer's bytes, compressed.
     pub fn bytes(&self) -> &dyn BlobSource {
         match &self.blob {
-            Spooled::Memory(bytes) => bytes,
-            Spooled::Disk(path) => path,
+            BufferedBlob::Memory(bytes) => bytes,
+            BufferedBlob::Disk(path) => path,
         }
     }
 }
@@ -168,7 +168,7 @@ fn write(
     progress: &dyn Progress,
 ) -> Result<AddedLayer, DirectError> {
     let task = progress.task(&format!("layer of {name}"), None);
-    let mut blob = SpooledBlob::new(IN_MEMORY, std::env::temp_dir());
+    let mut blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
     let written = layer.write(
         &mut blob,
         &WriteOptions {

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ArchiveError, SavedImage, blob_member};
+use super::error::ArchiveError;
+use super::format::{SavedImage, blob_member};
 use crate::oci::document::{
     Descriptor, Digest, Document, DocumentError, Flavour, Hasher, ImageConfig, Index, MAX_DOCUMENT,
-    Manifest, Sealed,
+    Manifest, Verbatim,
 };
 use crate::oci::layout::{IMAGE_NAME, Selection, select};
 use crate::oci::stream::FileRange;
@@ -123,7 +124,7 @@ impl Contents {
         };
         if contents.members.get("index.json").is_some() {
             let bytes = contents.read_member("index.json")?;
-            contents.index = Sealed::<Index>::parse(bytes)
+            contents.index = Verbatim::<Index>::parse(bytes)
                 .map_err(|source| contents.unusable("index.json", source))?
                 .into_value();
         } else if contents.members.get("manifest.json").is_some() {
@@ -164,8 +165,8 @@ impl Contents {
         Ok(())
     }
 
-    fn manifest_of(&mut self, image: &SavedImage) -> Result<Sealed<Manifest>, ArchiveError> {
-        let config = Sealed::<ImageConfig>::parse(self.read_member(&image.config)?)
+    fn manifest_of(&mut self, image: &SavedImage) -> Result<Verbatim<Manifest>, ArchiveError> {
+        let config = Verbatim::<ImageConfig>::parse(self.read_member(&image.config)?)
             .map_err(|source| self.unusable(&image.config, source))?;
         let members = image.layers.as_deref().unwrap_or_default();
         let diff_ids = &config.rootfs.diff_ids;
@@ -191,7 +192,7 @@ impl Contents {
         );
         self.blobs
             .insert(config.digest().clone(), Blob::Member(image.config.clone()));
-        Sealed::new(Manifest::new(Flavour::Docker, descriptor, layers))
+        Verbatim::new(Manifest::new(Flavour::Docker, descriptor, layers))
             .map_err(|source| self.unusable("manifest.json", source))
     }
 

@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::{ArchiveError, SavedImage, blob_member};
+use super::error::ArchiveError;
+use super::format::{SavedImage, blob_member};
 use crate::oci::document::{
-    Descriptor, Digest, Document, Flavour, ImageConfig, Index, Manifest, Sealed, media_type,
+    Descriptor, Digest, Document, Flavour, ImageConfig, Index, Manifest, Verbatim, media_type,
 };
 use crate::oci::layout::{IMAGE_NAME, Layout, REF_NAME};
 use crate::oci::reference::parse_reference;
@@ -89,7 +90,7 @@ impl ArchiveWriter {
         let path = &self.0.path;
         let mut images = self.images().clone();
         images.sort_by(|a, b| (&a.1, a.0.digest().as_ref()).cmp(&(&b.1, b.0.digest().as_ref())));
-        let index = Sealed::new(Index::new(Flavour::Oci, images.iter().map(entry).collect()))
+        let index = Verbatim::new(Index::new(Flavour::Oci, images.iter().map(entry).collect()))
             .map_err(|source| self.unusable("index.json", source))?;
         let saved = serde_json::to_vec(&self.saved_images(&images)?)
             .map_err(|error| StreamError::write(path, error.into()))?;
@@ -144,8 +145,8 @@ impl ArchiveWriter {
         &self,
         images: &[(Document, Option<String>)],
     ) -> Result<Vec<SavedImage>, ArchiveError> {
-        let mut names: BTreeMap<String, (Sealed<Manifest>, Vec<String>)> = BTreeMap::new();
-        let mut add = |manifest: Sealed<Manifest>, name: Option<&String>| {
+        let mut names: BTreeMap<String, (Verbatim<Manifest>, Vec<String>)> = BTreeMap::new();
+        let mut add = |manifest: Verbatim<Manifest>, name: Option<&String>| {
             let key = manifest.digest().to_string();
             let (_, known) = names.entry(key).or_insert((manifest, Vec::new()));
             known.extend(name.cloned());
@@ -176,10 +177,10 @@ impl ArchiveWriter {
 
     fn saved_image(
         &self,
-        manifest: &Sealed<Manifest>,
+        manifest: &Verbatim<Manifest>,
         names: Vec<String>,
     ) -> Result<SavedImage, ArchiveError> {
-        let config: Sealed<ImageConfig> = self.read(&manifest.config.digest)?;
+        let config: Verbatim<ImageConfig> = self.read(&manifest.config.digest)?;
         let layer_sources = manifest
             .layers
             .iter()
@@ -210,9 +211,9 @@ impl ArchiveWriter {
     fn read<T: crate::oci::document::Content>(
         &self,
         digest: &Digest,
-    ) -> Result<Sealed<T>, ArchiveError> {
+    ) -> Result<Verbatim<T>, ArchiveError> {
         let bytes = self.0.layout.read_small(digest)?;
-        Sealed::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
+        Verbatim::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
     }
 
     fn unusable(&self, member: &str, source: crate::oci::document::DocumentError) -> ArchiveError {

@@ -4,7 +4,7 @@
 use jiff::ToSpan;
 use jiff::civil::Date;
 
-use super::fit::Span;
+use super::best_fit::Span;
 use crate::windows::update::{Kb, Update, UpdateKind, Updates};
 use crate::windows::version::WindowsVersion;
 

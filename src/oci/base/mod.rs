@@ -1,19 +1,19 @@
 //! Base images: which image of a repository is the right ground for a host, pinned by its digest.
 
+mod behind_tag;
+mod best_fit;
 mod estimate;
-mod fit;
 mod list;
-mod look;
 mod name;
-mod pool;
+mod offers;
 mod resolve;
-mod sorted;
 mod tag;
+mod tags_by_image;
 
-pub use fit::{Fit, Match, Span};
+pub use best_fit::{Fit, Match, Span};
 pub use list::{ListedImage, Listing};
 pub use name::{BASE_NAMES, BaseRegistry, NAMES, NameError};
-pub use pool::Neighbour;
+pub use offers::Neighbour;
 pub use resolve::{
     BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve,
 };

@@ -8,11 +8,12 @@ use std::fmt;
 
 use oci_spec::image::Digest;
 
-use super::fit::Match;
-use super::look::{Found, look};
-use super::pool::{Basis, Neighbour, Pool};
+use super::behind_tag::{BehindTag, read_tag};
+use super::best_fit::Match;
+use super::name::{BASE_NAMES, NAMES};
+use super::offers::{Basis, Neighbour, Offers};
 use super::tag::BaseTag;
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, nearest};
 use crate::oci::document::Image;
 use crate::oci::reference::Reference;
 use crate::oci::remote::{Registry, RegistryError, Repository};
@@ -103,6 +104,14 @@ pub enum ResolveError {
         /// The repository.
         repository: String,
     },
+    /// The registry has no such repository.
+    #[error("{answer}")]
+    NoRepository {
+        /// What the registry said.
+        answer: Box<RegistryError>,
+        /// The short name that was probably meant.
+        meant: Option<String>,
+    },
     /// The registry did not give what was asked of it.
     #[error(transparent)]
     Registry(#[from] RegistryError),
@@ -111,17 +120,37 @@ pub enum ResolveError {
 impl Diagnose for ResolveError {
     fn hint(&self) -> Option<String> {
         match self {
+            Self::NothingFits(error) => error.hint(),
+            Self::NoRepository { meant, .. } => {
+                let question = meant.as_ref();
+                let question =
+                    question.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+                Some(format!(
+                    "{question}{BASE_NAMES}; --base-registry says where they are, and \
+                     `wincimg doctor` looks there"
+                ))
+            }
             Self::Registry(error) => error.hint(),
-            _ => None,
+            Self::NoBaseTags { .. } | Self::TooManyTags { .. } => None,
         }
     }
+
     fn blame(&self) -> Blame {
         match self {
             Self::NothingFits(_) | Self::NoBaseTags { .. } => Blame::Answer,
             Self::TooManyTags { .. } => Blame::Circumstances,
+            Self::NoRepository { answer, .. } => answer.blame(),
             Self::Registry(error) => error.blame(),
         }
     }
+}
+
+/// The short name that a repository's name is most like.
+fn short_name_like(repository: &Reference) -> Option<String> {
+    let path = repository.repository();
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let known = NAMES.iter().map(|(short, _)| *short);
+    nearest(name, known).filter(|meant| meant != name)
 }
 
 /// What there is instead of an image that fits.
@@ -142,6 +171,24 @@ pub struct NothingFits {
 }
 
 impl Diagnose for NothingFits {
+    fn hint(&self) -> Option<String> {
+        if self.host.version.revision.is_none() {
+            return Some(format!(
+                "name the host's revision too, as in {}.973: a node has it in \
+                 status.nodeInfo.kernelVersion",
+                self.host.version.build
+            ));
+        }
+        let hint = match self.wanted {
+            Match::Exact => "take the nearest image that starts on the host with --match nearest",
+            Match::Nearest => {
+                "look for one elsewhere with --base-registry, or bring the host to the version of \
+                 an image: `wincimg hotfix resolve BUILD` names the update"
+            }
+        };
+        Some(hint.to_owned())
+    }
+
     fn blame(&self) -> Blame {
         Blame::Answer
     }
@@ -194,10 +241,17 @@ pub struct BaseRepository {
 
 impl BaseRepository {
     /// Lists the tags of a repository.
-    pub async fn open(registry: &Registry, repository: &Reference) -> Result<Self, RegistryError> {
-        let repository = registry.repository(repository);
-        let tags = repository.tags().await?;
-        Ok(Self { repository, tags })
+    pub async fn open(registry: &Registry, repository: &Reference) -> Result<Self, ResolveError> {
+        let named = repository;
+        let repository = registry.repository(named);
+        match repository.tags().await {
+            Ok(tags) => Ok(Self { repository, tags }),
+            Err(error) if error.is_not_found() => Err(ResolveError::NoRepository {
+                answer: Box::new(error),
+                meant: short_name_like(named),
+            }),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// All its tags.
@@ -211,8 +265,8 @@ impl BaseRepository {
         host: HostBuild,
         wanted: Match,
     ) -> Result<Resolution, ResolveError> {
-        let pool = Pool::new(&self.tags, host, wanted);
-        if pool.is_empty() {
+        let offers = Offers::new(&self.tags, host, wanted);
+        if offers.is_empty() {
             return Err(ResolveError::NoBaseTags {
                 repository: self.repository.to_string(),
                 count: self.tags.len(),
@@ -221,7 +275,7 @@ impl BaseRepository {
         let mut search = Search {
             repository: &self.repository,
             host,
-            pool,
+            offers,
             set_aside: Vec::new(),
         };
         match search.run().await? {
@@ -257,7 +311,7 @@ pub async fn resolve(
 struct Search<'r> {
     repository: &'r Repository,
     host: HostBuild,
-    pool: Pool<Found>,
+    offers: Offers<BehindTag>,
     set_aside: Vec<SetAside>,
 }
 
@@ -265,7 +319,7 @@ impl Search<'_> {
     /// Asks about the best offer until that is an image that is what it should be.
     async fn run(&mut self) -> Result<Option<BaseImage>, ResolveError> {
         let mut looks = 0;
-        while let Some(offer) = self.pool.take_best() {
+        while let Some(offer) = self.offers.take_best() {
             let promised = match offer.basis {
                 Basis::Seen(version, found) => {
                     match found.load(self.repository, version).await? {
@@ -286,18 +340,18 @@ impl Search<'_> {
                     repository: self.repository.to_string(),
                 });
             }
-            self.look_behind(offer.tag, promised).await?;
+            self.take_in(offer.tag, promised).await?;
         }
         Ok(None)
     }
 
-    /// Puts what a tag leads to into the pool, as far as the tag says the truth about it.
-    async fn look_behind(
+    /// Puts what a tag leads to among the offers, as far as the tag says the truth about it.
+    async fn take_in(
         &mut self,
         tag: BaseTag,
         promised: Option<WindowsVersion>,
     ) -> Result<(), RegistryError> {
-        let seen = match look(self.repository, &tag.text).await? {
+        let seen = match read_tag(self.repository, &tag.text).await? {
             Ok(seen) => seen,
             Err(reason) => {
                 self.refuse(tag.text, reason);
@@ -308,7 +362,7 @@ impl Search<'_> {
         let mut kept = false;
         for (version, found) in seen {
             if promised.is_none_or(|promised| promised == version) {
-                self.pool.add(tag.clone(), version, found);
+                self.offers.add(tag.clone(), version, found);
                 kept = true;
             } else {
                 others.push(version.os_version());
@@ -342,7 +396,7 @@ impl Search<'_> {
     }
 
     fn nothing_fits(self, wanted: Match) -> NothingFits {
-        let (below, above) = self.pool.neighbours();
+        let (below, above) = self.offers.neighbours();
         NothingFits {
             repository: self.repository.to_string(),
             host: self.host,

@@ -5,9 +5,11 @@ use std::collections::{HashMap, HashSet};
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::{CopyError, CopyOptions, Foreign, Platforms};
+use super::error::CopyError;
+use super::options::{CopyOptions, Foreign};
+use super::platform::Platforms;
 use crate::oci::document::{
-    Descriptor, Digest, Document, ImageConfig, Index, Manifest, Platform, Sealed, media_type,
+    Descriptor, Digest, Document, ImageConfig, Index, Manifest, Platform, Verbatim, media_type,
 };
 use crate::oci::store::Source;
 
@@ -112,11 +114,11 @@ struct Planner<'a> {
 
 impl Planner<'_> {
     /// An image that stands alone is checked against its configuration, which alone knows.
-    async fn check_platform(&self, manifest: &Sealed<Manifest>) -> Result<(), CopyError> {
+    async fn check_platform(&self, manifest: &Verbatim<Manifest>) -> Result<(), CopyError> {
         if self.options.platforms == Platforms::All || !manifest.is_image() {
             return Ok(());
         }
-        let config: Sealed<ImageConfig> = self.source.read(&manifest.config).await?;
+        let config: Verbatim<ImageConfig> = self.source.read(&manifest.config).await?;
         let platform = config.platform();
         if self.options.platforms.include(&platform) {
             return Ok(());
@@ -135,7 +137,7 @@ impl Planner<'_> {
         }
     }
 
-    fn visit_manifest(&self, manifest: &Sealed<Manifest>) -> Result<Node, CopyError> {
+    fn visit_manifest(&self, manifest: &Verbatim<Manifest>) -> Result<Node, CopyError> {
         let mut blobs = manifest.layers.clone();
         blobs.push(manifest.config.clone());
         let published = manifest.edit(|manifest| {
@@ -154,7 +156,7 @@ impl Planner<'_> {
         })
     }
 
-    async fn visit_index(&self, index: Sealed<Index>, depth: usize) -> Result<Node, CopyError> {
+    async fn visit_index(&self, index: Verbatim<Index>, depth: usize) -> Result<Node, CopyError> {
         if depth == DEPTH {
             return Err(CopyError::TooDeep {
                 digest: index.digest().clone(),
@@ -202,7 +204,7 @@ impl Planner<'_> {
     }
 
     /// The entries for the platforms asked for, and the attestations about them.
-    fn chosen(&self, index: &Sealed<Index>) -> Result<Vec<Descriptor>, CopyError> {
+    fn chosen(&self, index: &Verbatim<Index>) -> Result<Vec<Descriptor>, CopyError> {
         let entries = &index.manifests;
         if self.options.platforms == Platforms::All {
             return Ok(entries.clone());

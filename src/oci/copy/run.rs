@@ -7,8 +7,9 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 
+use super::error::CopyError;
 use super::neighbours::Neighbours;
-use super::{CopyError, CopyPlan, PlannedBlob};
+use super::plan::{CopyPlan, PlannedBlob};
 use crate::oci::document::{Descriptor, Digest, media_type};
 use crate::oci::remote::{BlobSource, Registry, Repository};
 use crate::oci::store::{Sink, Source, StoreError};

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::descriptor::Platform;
 use super::descriptor::null_is_default;
-use super::sealed::Content;
-use super::{Digest, Platform};
+use super::digest::Digest;
+use super::verbatim::Content;
 
 /// An image's configuration.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

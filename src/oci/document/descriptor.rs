@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::Digest;
+use super::digest::Digest;
 
 /// A pointer to a blob or a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! Which digests an image's content may have.
 
-use super::DocumentError;
+use super::error::DocumentError;
 
 pub use crate::net::{Digest, Hasher, sha256};
 use oci_spec::image::DigestAlgorithm;

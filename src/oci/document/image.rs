@@ -1,16 +1,20 @@
 //! One image as a whole: a manifest with the configuration it names, and the changes that make
 //! another image of it.
 
-use super::{
-    Descriptor, Digest, DocumentError, Flavour, History, ImageConfig, Manifest, Platform, Sealed,
-    media_type,
-};
+use super::config::{History, ImageConfig};
+use super::descriptor::{Descriptor, Platform};
+use super::digest::Digest;
+use super::error::DocumentError;
+use super::manifest::Manifest;
+use super::media_type;
+use super::media_type::Flavour;
+use super::verbatim::Verbatim;
 
 /// A manifest and its configuration, which belong together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Image {
-    manifest: Sealed<Manifest>,
-    config: Sealed<ImageConfig>,
+    manifest: Verbatim<Manifest>,
+    config: Verbatim<ImageConfig>,
 }
 
 /// A layer to put on an image.
@@ -27,8 +31,8 @@ pub struct Layer {
 impl Image {
     /// Puts a manifest and its configuration together, checking that they are of one image.
     pub fn new(
-        manifest: Sealed<Manifest>,
-        config: Sealed<ImageConfig>,
+        manifest: Verbatim<Manifest>,
+        config: Verbatim<ImageConfig>,
     ) -> Result<Self, DocumentError> {
         let inconsistent = |reason| Err(DocumentError::Inconsistent { reason });
         if manifest.config.digest != *config.digest() {
@@ -50,7 +54,7 @@ impl Image {
 
     /// An image without layers, to start from nothing.
     pub fn empty(flavour: Flavour, platform: Platform) -> Result<Self, DocumentError> {
-        let config = Sealed::new(ImageConfig {
+        let config = Verbatim::new(ImageConfig {
             architecture: platform.architecture,
             os: platform.os,
             os_version: platform.os_version,
@@ -59,17 +63,17 @@ impl Image {
             ..ImageConfig::default()
         })?;
         let descriptor = Descriptor::new(flavour.config(), config.digest().clone(), config.size());
-        let manifest = Sealed::new(Manifest::new(flavour, descriptor, Vec::new()))?;
+        let manifest = Verbatim::new(Manifest::new(flavour, descriptor, Vec::new()))?;
         Ok(Self { manifest, config })
     }
 
     /// The manifest.
-    pub fn manifest(&self) -> &Sealed<Manifest> {
+    pub fn manifest(&self) -> &Verbatim<Manifest> {
         &self.manifest
     }
 
     /// The configuration.
-    pub fn config(&self) -> &Sealed<ImageConfig> {
+    pub fn config(&self) -> &Verbatim<ImageConfig> {
         &self.config
     }
 
@@ -130,7 +134,7 @@ impl Image {
 
     fn with_config(
         &self,
-        config: Sealed<ImageConfig>,
+        config: Verbatim<ImageConfig>,
         change: impl FnOnce(&mut Manifest),
     ) -> Result<Self, DocumentError> {
         let manifest = self.manifest.edit(|manifest| {

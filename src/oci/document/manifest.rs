@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::descriptor::Descriptor;
 use super::descriptor::null_is_default;
-use super::sealed::Content;
-use super::{Descriptor, Flavour, media_type};
+use super::media_type;
+use super::media_type::Flavour;
+use super::verbatim::Content;
 
 /// An image's configuration and layers, by digest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

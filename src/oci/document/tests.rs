@@ -64,13 +64,13 @@ fn a_document_keeps_its_bytes_and_digest() {
 #[test]
 fn an_edit_that_changes_nothing_keeps_the_bytes() {
     let raw = bytes(&manifest_json());
-    let manifest = Sealed::<Manifest>::parse(raw.clone()).unwrap();
+    let manifest = Verbatim::<Manifest>::parse(raw.clone()).unwrap();
     assert_eq!(manifest.edit(|_| {}).unwrap().bytes(), &raw);
 }
 
 #[test]
 fn os_version_and_its_neighbours_survive_a_rewrite_of_the_index() {
-    let index = Sealed::<Index>::parse(bytes(&index_json())).unwrap();
+    let index = Verbatim::<Index>::parse(bytes(&index_json())).unwrap();
     let new = digest("two");
     let rewritten = index
         .edit(|index| index.manifests[0].digest = new.clone())
@@ -85,7 +85,7 @@ fn os_version_and_its_neighbours_survive_a_rewrite_of_the_index() {
 
 #[test]
 fn foreign_layers_become_ordinary_and_lose_their_urls() {
-    let manifest = Sealed::<Manifest>::parse(bytes(&manifest_json())).unwrap();
+    let manifest = Verbatim::<Manifest>::parse(bytes(&manifest_json())).unwrap();
     let foreign = |manifest: &Manifest| {
         let layers = manifest.layers.iter();
         layers.filter(|layer| is_foreign(&layer.media_type)).count()
@@ -139,7 +139,7 @@ fn every_foreign_type_has_an_ordinary_one() {
 #[test]
 fn types_have_the_same_meaning_in_both_flavours() {
     use media_type::in_flavour;
-    let manifest = Sealed::<Manifest>::parse(bytes(&manifest_json())).unwrap();
+    let manifest = Verbatim::<Manifest>::parse(bytes(&manifest_json())).unwrap();
     let oci = manifest.edit(|m| m.convert(Flavour::Oci)).unwrap();
     assert_eq!(oci.media_type(), media_type::OCI_MANIFEST);
     assert_eq!(oci.config.media_type, media_type::OCI_CONFIG);
@@ -258,11 +258,11 @@ fn base() -> Image {
         "history": [{"created_by": "Apply image 1809-RTM-amd64"}],
         "container_config": {"Cmd": ["cmd"]}
     });
-    let config = Sealed::<ImageConfig>::parse(bytes(&config)).unwrap();
+    let config = Verbatim::<ImageConfig>::parse(bytes(&config)).unwrap();
     let mut manifest = manifest_json();
     manifest["config"]["digest"] = json!(config.digest());
     manifest["config"]["size"] = json!(config.size());
-    Image::new(Sealed::parse(bytes(&manifest)).unwrap(), config).unwrap()
+    Image::new(Verbatim::parse(bytes(&manifest)).unwrap(), config).unwrap()
 }
 
 #[test]
@@ -305,7 +305,7 @@ fn a_layer_is_appended_to_manifest_and_config_alike() {
 #[test]
 fn an_index_of_images_carries_their_os_versions() {
     for flavour in [Flavour::Docker, Flavour::Oci] {
-        let index = Sealed::new(Index::new(flavour, vec![base().index_entry()])).unwrap();
+        let index = Verbatim::new(Index::new(flavour, vec![base().index_entry()])).unwrap();
         let value: Value = serde_json::from_slice(index.bytes()).unwrap();
         assert_eq!(value["mediaType"], flavour.index());
         assert_eq!(
@@ -375,17 +375,17 @@ proptest! {
 
         let value = |bytes: &Bytes| serde_json::from_slice::<Value>(bytes).unwrap();
 
-        let edited = Sealed::<Manifest>::parse(bytes(&manifest)).unwrap()
+        let edited = Verbatim::<Manifest>::parse(bytes(&manifest)).unwrap()
             .edit(|manifest| manifest.layers[0].size = 5).unwrap();
         manifest["layers"][0]["size"] = json!(5);
         prop_assert_eq!(value(edited.bytes()), manifest);
 
-        let edited = Sealed::<Index>::parse(bytes(&index)).unwrap()
+        let edited = Verbatim::<Index>::parse(bytes(&index)).unwrap()
             .edit(|index| index.manifests[0].size = 5).unwrap();
         index["manifests"][0]["size"] = json!(5);
         prop_assert_eq!(value(edited.bytes()), index);
 
-        let edited = Sealed::<ImageConfig>::parse(bytes(&config)).unwrap()
+        let edited = Verbatim::<ImageConfig>::parse(bytes(&config)).unwrap()
             .edit(|config| config.os_version = Some("10.0.1.2".to_owned())).unwrap();
         config["os.version"] = json!("10.0.1.2");
         prop_assert_eq!(value(edited.bytes()), config);

@@ -5,7 +5,7 @@ use std::fs;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::json;
-use wincimg::oci::document::{Document, Image, Index, Manifest, Platform, Sealed};
+use wincimg::oci::document::{Document, Image, Index, Manifest, Platform, Verbatim};
 use wincimg::windows::shutdown::edits;
 
 use super::*;
@@ -59,7 +59,7 @@ fn mixed() -> (TempDir, String) {
             image.put_blobs(&sink, |_| true).await;
             sink.put_document(&image.document()).await.unwrap();
         }
-        let artifact = Sealed::new(Manifest::new(
+        let artifact = Verbatim::new(Manifest::new(
             Flavour::Oci,
             Descriptor::new("application/vnd.example.chart", sha256(b"{}"), 2),
             Vec::new(),
@@ -81,7 +81,7 @@ fn mixed() -> (TempDir, String) {
             artifact.descriptor(),
             lost,
         ];
-        let index = Sealed::new(Index::new(Flavour::Oci, entries)).unwrap();
+        let index = Verbatim::new(Index::new(Flavour::Oci, entries)).unwrap();
         sink.publish(&Document::Index(index), Some("app"))
             .await
             .unwrap();
@@ -125,7 +125,7 @@ fn what_is_no_image_is_refused_by_what_it_is() {
             Descriptor::new("application/vnd.cncf.helm.config.v1+json", sha256(b"{}"), 2),
             Vec::new(),
         );
-        let chart = Document::Manifest(Box::new(Sealed::new(chart).unwrap()));
+        let chart = Document::Manifest(Box::new(Verbatim::new(chart).unwrap()));
         sink.publish(&chart, Some("chart")).await.unwrap();
     });
     inspect(&place, &[])

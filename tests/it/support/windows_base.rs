@@ -6,7 +6,7 @@ use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use wincimg::oci::document::{
-    Descriptor, Document, Flavour, History, Image, Index, Layer, Platform, Sealed, sha256,
+    Descriptor, Document, Flavour, History, Image, Index, Layer, Platform, Verbatim, sha256,
 };
 use wincimg::oci::store::Sink;
 use wincimg::progress::Silent;
@@ -108,7 +108,7 @@ pub async fn put_index(
         sink.put_document(&image.document()).await.unwrap();
     }
     let entries = images.iter().map(|image| image.image.index_entry());
-    let index = Sealed::new(Index::new(flavour, entries.collect())).unwrap();
+    let index = Verbatim::new(Index::new(flavour, entries.collect())).unwrap();
     let document = Document::Index(index);
     sink.publish(&document, tag).await.unwrap();
     document

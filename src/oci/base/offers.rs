@@ -4,18 +4,18 @@
 //! there is an [`Estimate`], and as long as the best of what it may be is better than everything
 //! that is certain, it is worth a question to the registry.
 
+use super::best_fit::{Fit, Match, Span};
 use super::estimate::Estimate;
-use super::fit::{Fit, Match, Span};
-use super::sorted::Sorted;
 use super::tag::{BaseTag, Names};
+use super::tags_by_image::TagsByImage;
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
 /// The offers that are still open for one host.
-pub(super) struct Pool<S> {
+pub(super) struct Offers<S> {
     host: HostBuild,
     wanted: Match,
-    offers: Vec<Offer<S>>,
+    open: Vec<Offer<S>>,
     /// Tags that say nothing about Windows, the most promising last.
     vague: Vec<BaseTag>,
 }
@@ -39,45 +39,46 @@ pub(super) enum Basis<S> {
     Seen(WindowsVersion, S),
 }
 
-impl<S> Pool<S> {
+impl<S> Offers<S> {
     /// Sorts out what a list of tags offers to a host.
     pub(super) fn new(tags: &[String], host: HostBuild, wanted: Match) -> Self {
-        let sorted = Sorted::new(tags);
-        let mut pool = Self {
+        let by_image = TagsByImage::new(tags);
+        let mut offers = Self {
             host,
             wanted,
-            offers: Vec::new(),
-            vague: sorted.vague(),
+            open: Vec::new(),
+            vague: by_image.vague(),
         };
-        for (tag, version) in sorted.promised() {
-            pool.offers
+        for (tag, version) in by_image.promised() {
+            offers
+                .open
                 .push(Offer::known(tag, version, Basis::Promised(version)));
         }
-        for (tag, estimate) in sorted.guessed() {
+        for (tag, estimate) in by_image.guessed() {
             let basis = Basis::Guessed;
-            pool.offers.push(Offer {
+            offers.open.push(Offer {
                 tag,
                 basis,
                 estimate,
             });
         }
-        pool
+        offers
     }
 
     /// Whether no tag can be a base image's.
     pub(super) fn is_empty(&self) -> bool {
-        self.offers.is_empty() && self.vague.is_empty()
+        self.open.is_empty() && self.vague.is_empty()
     }
 
     /// Takes out the offer that fits best, or would if it turned out well; tags that say nothing
     /// come when there is no other.
     pub(super) fn take_best(&mut self) -> Option<Offer<S>> {
-        let best = (0..self.offers.len())
-            .filter_map(|index| Some((self.rank(&self.offers[index])?, index)))
+        let best = (0..self.open.len())
+            .filter_map(|index| Some((self.rank(&self.open[index])?, index)))
             .max()
             .map(|(_, index)| index);
         match best {
-            Some(index) => Some(self.offers.swap_remove(index)),
+            Some(index) => Some(self.open.swap_remove(index)),
             None => self.vague.pop().map(|tag| Offer {
                 tag,
                 basis: Basis::Guessed,
@@ -89,12 +90,12 @@ impl<S> Pool<S> {
     /// Puts in what was found under a tag.
     pub(super) fn add(&mut self, tag: BaseTag, version: WindowsVersion, seen: S) {
         let basis = Basis::Seen(version, seen);
-        self.offers.push(Offer::known(tag, version, basis));
+        self.open.push(Offer::known(tag, version, basis));
     }
 
     /// The versions next to the host's among all that are left.
     pub(super) fn neighbours(&self) -> (Option<Neighbour>, Option<Neighbour>) {
-        let known = || self.offers.iter().filter_map(Offer::as_neighbour);
+        let known = || self.open.iter().filter_map(Offer::as_neighbour);
         let own = self.host.version;
         (
             known()

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use super::*;
 use crate::windows::update::{Update, UpdateKind, Updates};
 
-fn pool(host: &str, tags: &[&str]) -> Pool<()> {
+fn pool(host: &str, tags: &[&str]) -> Offers<()> {
     let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
-    Pool::new(&tags, HostBuild::new(host.parse().unwrap()), Match::Nearest)
+    Offers::new(&tags, HostBuild::new(host.parse().unwrap()), Match::Nearest)
 }
 
 /// What is taken, in order, when every guess turns out as `truth` says.

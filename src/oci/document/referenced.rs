@@ -1,128 +1,23 @@
-//! A parsed value together with the exact bytes that carry it, so that what is only passed on keeps
-//! its digest.
-
-use std::ops::Deref;
+//! What a reference leads to, told apart by what it says and holds.
 
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::{Descriptor, Digest, DocumentError, Hasher, Index, Manifest, media_type, sha256};
-
-/// A value, the bytes it was read from or written as, and their digest.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Sealed<T> {
-    value: T,
-    bytes: Bytes,
-    digest: Digest,
-}
-
-/// What kinds of values documents carry, for error messages.
-pub trait Content: Serialize + DeserializeOwned {
-    /// "image manifest", "image index", …
-    const WHAT: &'static str;
-}
-
-impl<T: Content> Sealed<T> {
-    /// Writes a new value.
-    pub fn new(value: T) -> Result<Self, DocumentError> {
-        let bytes = serde_json::to_vec(&value).map_err(|source| DocumentError::Write {
-            what: T::WHAT,
-            source,
-        })?;
-        let digest = sha256(&bytes);
-        Ok(Self {
-            value,
-            bytes: bytes.into(),
-            digest,
-        })
-    }
-
-    /// Reads a value whose digest nobody has stated.
-    pub fn parse(bytes: Bytes) -> Result<Self, DocumentError> {
-        let digest = sha256(&bytes);
-        Self::read(bytes, digest)
-    }
-
-    /// Reads a value that must have the digest given.
-    pub fn verify(bytes: Bytes, expected: &Digest) -> Result<Self, DocumentError> {
-        verify(&bytes, expected)?;
-        Self::read(bytes, expected.clone())
-    }
-
-    fn read(bytes: Bytes, digest: Digest) -> Result<Self, DocumentError> {
-        match serde_json::from_slice(&bytes) {
-            Ok(value) => Ok(Self {
-                value,
-                bytes,
-                digest,
-            }),
-            Err(source) => Err(DocumentError::Shape {
-                digest,
-                what: T::WHAT,
-                source,
-            }),
-        }
-    }
-
-    /// A new value made from a changed copy of this one; the same bytes where nothing changed.
-    pub fn edit(&self, change: impl FnOnce(&mut T)) -> Result<Self, DocumentError>
-    where
-        T: Clone + PartialEq,
-    {
-        let mut value = self.value.clone();
-        change(&mut value);
-        if value == self.value {
-            return Ok(self.clone());
-        }
-        Self::new(value)
-    }
-}
-
-impl<T> Sealed<T> {
-    /// The exact bytes.
-    pub fn bytes(&self) -> &Bytes {
-        &self.bytes
-    }
-
-    /// The digest of the bytes.
-    pub fn digest(&self) -> &Digest {
-        &self.digest
-    }
-
-    /// The number of bytes.
-    pub fn size(&self) -> u64 {
-        self.bytes.len() as u64
-    }
-
-    /// The value alone.
-    pub fn into_value(self) -> T {
-        self.value
-    }
-}
-
-impl<T> Deref for Sealed<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        &self.value
-    }
-}
-
-/// Checks that the bytes have the digest given.
-fn verify(bytes: &[u8], expected: &Digest) -> Result<(), DocumentError> {
-    let mut hasher = Hasher::of(expected)?;
-    hasher.update(bytes);
-    hasher.check(expected)
-}
+use super::descriptor::Descriptor;
+use super::digest::Digest;
+use super::error::DocumentError;
+use super::index::Index;
+use super::manifest::Manifest;
+use super::media_type;
+use super::verbatim::{Verbatim, verify};
 
 /// What a reference leads to: one image, or an index of several.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Document {
     /// One image.
-    Manifest(Box<Sealed<Manifest>>),
+    Manifest(Box<Verbatim<Manifest>>),
     /// Several, by platform.
-    Index(Sealed<Index>),
+    Index(Verbatim<Index>),
 }
 
 /// The fields by which documents are told apart.
@@ -163,9 +58,9 @@ impl Document {
             return Err(DocumentError::SchemaOne { digest });
         }
         if outline.is_index(announced, &digest)? {
-            Ok(Self::Index(Sealed::<Index>::read(bytes, digest)?))
+            Ok(Self::Index(Verbatim::<Index>::read(bytes, digest)?))
         } else {
-            Ok(Self::Manifest(Box::new(Sealed::<Manifest>::read(
+            Ok(Self::Manifest(Box::new(Verbatim::<Manifest>::read(
                 bytes, digest,
             )?)))
         }

@@ -5,13 +5,13 @@ use oci_spec::image::Digest;
 
 use crate::diagnose::in_one_line;
 use crate::oci::document::{
-    Descriptor, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Sealed,
+    Descriptor, Document, Image, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
 };
 use crate::oci::remote::{RegistryError, Repository};
 use crate::windows::version::WindowsVersion;
 
 /// An image that a tag leads to.
-pub(super) struct Found {
+pub(super) struct BehindTag {
     pub(super) index: Option<Digest>,
     image: Pointer,
 }
@@ -27,7 +27,7 @@ enum Pointer {
 /// cannot be reached is another matter.
 pub(super) type Suitable<T> = Result<T, String>;
 
-impl Found {
+impl BehindTag {
     /// The image, checked to be of the version that it was found as.
     pub(super) async fn load(
         &self,
@@ -55,16 +55,16 @@ impl Found {
 }
 
 /// Reads what a tag names, once.
-pub(super) async fn look(
+pub(super) async fn read_tag(
     repository: &Repository,
     tag: &str,
-) -> Result<Suitable<Vec<(WindowsVersion, Found)>>, RegistryError> {
+) -> Result<Suitable<Vec<(WindowsVersion, BehindTag)>>, RegistryError> {
     let document = match read_document(repository, tag).await? {
         Ok(document) => document,
         Err(reason) => return Ok(Err(reason)),
     };
     match document {
-        Document::Index(index) => look_into(repository, &index).await,
+        Document::Index(index) => read_index(repository, &index).await,
         Document::Manifest(manifest) => {
             let image = match load_config(repository, *manifest).await? {
                 Ok(image) => image,
@@ -72,7 +72,7 @@ pub(super) async fn look(
             };
             Ok(windows_version(&image).map(|version| {
                 let image = Pointer::Loaded(Box::new(image));
-                vec![(version, Found { index: None, image })]
+                vec![(version, BehindTag { index: None, image })]
             }))
         }
     }
@@ -80,10 +80,10 @@ pub(super) async fn look(
 
 /// The images for Windows nodes in an index. Entries without `os.version`, as some build tools
 /// write them, have it in their configurations.
-async fn look_into(
+async fn read_index(
     repository: &Repository,
-    index: &Sealed<Index>,
-) -> Result<Suitable<Vec<(WindowsVersion, Found)>>, RegistryError> {
+    index: &Verbatim<Index>,
+) -> Result<Suitable<Vec<(WindowsVersion, BehindTag)>>, RegistryError> {
     let mut seen = Vec::new();
     let mut problem = None;
     for entry in index.manifests.iter().filter(|entry| is_for_nodes(entry)) {
@@ -100,7 +100,7 @@ async fn look_into(
         match outcome {
             Ok((version, image)) => {
                 let index = Some(index.digest().clone());
-                seen.push((version, Found { index, image }));
+                seen.push((version, BehindTag { index, image }));
             }
             Err(reason) => problem = Some(reason),
         }
@@ -147,7 +147,7 @@ async fn read_document(
 
 async fn load_config(
     repository: &Repository,
-    manifest: Sealed<Manifest>,
+    manifest: Verbatim<Manifest>,
 ) -> Result<Suitable<Image>, RegistryError> {
     if !manifest.is_image() {
         return Ok(Err(format!(
@@ -163,7 +163,7 @@ async fn load_config(
         }
         Err(error) => return Err(error),
     };
-    Ok(Sealed::<ImageConfig>::verify(bytes, descriptor.digest())
+    Ok(Verbatim::<ImageConfig>::verify(bytes, descriptor.digest())
         .and_then(|config| Image::new(manifest, config))
         .map_err(|error| in_one_line(&error)))
 }

@@ -10,15 +10,15 @@ use tempfile::{NamedTempFile, TempPath};
 
 /// Collects what is written to it.
 #[derive(Debug)]
-pub struct SpooledBlob {
+pub struct BlobBuffer {
     limit: usize,
     folder: PathBuf,
     store: Store,
 }
 
-/// Where a [`SpooledBlob`] ended up.
+/// Where a [`BlobBuffer`] ended up.
 #[derive(Debug)]
-pub enum Spooled {
+pub enum BufferedBlob {
     /// It was small.
     Memory(Bytes),
     /// In a file that is removed when the value is dropped.
@@ -31,7 +31,7 @@ enum Store {
     Disk(NamedTempFile),
 }
 
-impl SpooledBlob {
+impl BlobBuffer {
     /// A blob that is kept in memory up to `limit` bytes and in a file below `folder` beyond.
     pub fn new(limit: usize, folder: impl Into<PathBuf>) -> Self {
         Self {
@@ -42,10 +42,10 @@ impl SpooledBlob {
     }
 
     /// Ends the collecting.
-    pub fn finish(self) -> Spooled {
+    pub fn finish(self) -> BufferedBlob {
         match self.store {
-            Store::Memory(bytes) => Spooled::Memory(bytes.into()),
-            Store::Disk(file) => Spooled::Disk(file.into_temp_path()),
+            Store::Memory(bytes) => BufferedBlob::Memory(bytes.into()),
+            Store::Disk(file) => BufferedBlob::Disk(file.into_temp_path()),
         }
     }
 
@@ -64,7 +64,7 @@ impl SpooledBlob {
     }
 }
 
-impl Write for SpooledBlob {
+impl Write for BlobBuffer {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = match self.file_after(buffer.len())? {
             Some(file) => file.write(buffer)?,
@@ -93,21 +93,21 @@ mod tests {
     #[test]
     fn a_small_blob_stays_in_memory() {
         let folder = tempfile::tempdir().unwrap();
-        let mut blob = SpooledBlob::new(8, folder.path());
+        let mut blob = BlobBuffer::new(8, folder.path());
         blob.write_all(b"12345678").unwrap();
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
-        assert!(matches!(blob.finish(), Spooled::Memory(bytes) if bytes == "12345678"));
+        assert!(matches!(blob.finish(), BufferedBlob::Memory(bytes) if bytes == "12345678"));
     }
 
     #[test]
     fn a_large_blob_moves_to_a_file_that_goes_with_it() {
         let folder = tempfile::tempdir().unwrap();
-        let mut blob = SpooledBlob::new(8, folder.path());
+        let mut blob = BlobBuffer::new(8, folder.path());
         blob.write_all(b"1234").unwrap();
         blob.write_all(b"56789").unwrap();
         blob.write_all(b"0").unwrap();
         blob.flush().unwrap();
-        let Spooled::Disk(path) = blob.finish() else {
+        let BufferedBlob::Disk(path) = blob.finish() else {
             panic!("the blob went back to memory");
         };
         assert_eq!(std::fs::read(&path).unwrap(), b"1234567890");
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn a_folder_that_is_not_there_is_an_error() {
-        let mut blob = SpooledBlob::new(0, "/does/not/exist");
+        let mut blob = BlobBuffer::new(0, "/does/not/exist");
         assert!(blob.write_all(b"1").is_err());
-        assert!(matches!(blob.finish(), Spooled::Memory(bytes) if bytes.is_empty()));
+        assert!(matches!(blob.finish(), BufferedBlob::Memory(bytes) if bytes.is_empty()));
     }
 }

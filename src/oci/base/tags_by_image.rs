@@ -10,7 +10,7 @@ use crate::windows::version::WindowsVersion;
 
 /// Tags by what they name, for each the plainest of those that name the same.
 #[derive(Default)]
-pub(super) struct Sorted {
+pub(super) struct TagsByImage {
     versions: BTreeMap<(WindowsVersion, Flavour), BaseTag>,
     updates: BTreeMap<(u32, Kb, Flavour), BaseTag>,
     dated: BTreeMap<(u32, jiff::civil::Date, Flavour), BaseTag>,
@@ -25,14 +25,14 @@ fn keep_plainest<K: Ord>(map: &mut BTreeMap<K, BaseTag>, key: K, tag: BaseTag) {
     }
 }
 
-impl Sorted {
+impl TagsByImage {
     pub(super) fn new(tags: &[String]) -> Self {
-        let mut sorted = Self::default();
+        let mut by_image = Self::default();
         let usable = tags.iter().filter_map(|text| BaseTag::parse(text));
         for tag in usable.filter(BaseTag::is_for_servers) {
-            sorted.put(tag);
+            by_image.put(tag);
         }
-        sorted
+        by_image
     }
 
     fn put(&mut self, tag: BaseTag) {
