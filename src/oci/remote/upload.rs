@@ -8,7 +8,7 @@
 //! begins again. Between two pieces it resumes with every registry.
 
 use oci_spec::image::Digest;
-use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, RANGE};
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 
 use super::challenge::Scope;
@@ -261,7 +261,10 @@ impl Upload<'_> {
         request.headers.insert(CONTENT_RANGE, range);
         request.payload = self.payload(session.offset, length);
         let response = self.repository.inner().once(&request).await?;
-        session.location = upload_location(&request.what, &response)?;
+        // Where the answer does not say where to go on, it is where it was.
+        if response.headers().contains_key(LOCATION) {
+            session.location = upload_location(&request.what, &response)?;
+        }
         session.offset = end;
         session.sending = Sending::Nothing;
         session.fresh = false;

@@ -1,4 +1,4 @@
-//! Registries and bases that do not have everything: other formats of manifests, no time.
+//! Registries and bases that do not have everything: no mounts, other formats of manifests, no time.
 
 use predicates::str::contains;
 use serde_json::{Value, json};
@@ -7,6 +7,7 @@ use super::configuration::config_in;
 use crate::site::{Site, json_of};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::proxy::{Fault, FaultProxy, Passed};
+use crate::support::{options, repository};
 
 #[test]
 fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
@@ -99,4 +100,31 @@ fn zstd_cannot_be_in_dockers_format() {
         .assert()
         .code(2)
         .stderr(contains("--manifest-format oci"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_base_in_the_same_registry_that_may_not_be_mounted_is_copied() {
+    let site = Site::new();
+    let rule = |passed: &Passed| match passed.method.as_str() {
+        "POST" if passed.path.contains("mount=") => Fault::Answer(403, Vec::new(), String::new()),
+        _ => Fault::Pass,
+    };
+    let proxy = FaultProxy::start(site.host(), rule).await;
+    let host = proxy.host();
+    let mut command = site.command(&["build", "pause", "--host-build", "17763.973"]);
+    command
+        .args([
+            "--base-registry",
+            &format!("{host}/mcr"),
+            "--registry",
+            &host,
+        ])
+        .args(["--insecure-registry", &host, "--push"]);
+    let built = json_of(&mut command.into());
+    let layer = built["images"][0]["layers"][0]["digest"].as_str().unwrap();
+    let read = proxy.requests("GET", &format!("windows/nanoserver/blobs/{layer}"));
+    assert_eq!(read.len(), 1, "it was read from where it is");
+    let repository = repository(options(&host), &format!("{host}/pause"));
+    let there = repository.has_blob(&layer.parse().unwrap()).await;
+    assert!(there.unwrap());
 }
