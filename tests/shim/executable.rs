@@ -2,7 +2,8 @@
 
 use libtest_mimic::Trial;
 use object::LittleEndian;
-use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64};
+use object::pe::ImageNtHeaders64;
+use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, ImageThunkData, PeFile64};
 
 const EXECUTABLE: &[u8] = include_bytes!("../../images/shim/shim.exe");
 
@@ -16,6 +17,13 @@ pub(crate) fn trials() -> Vec<Trial> {
             only_nano_server();
             Ok(())
         }),
+        Trial::test(
+            "it_starts_where_the_order_of_a_shutdown_cannot_be_set",
+            || {
+                shutdown_order_is_optional();
+                Ok(())
+            },
+        ),
         Trial::test("it_is_a_console_program_that_may_be_moved", || {
             header();
             Ok(())
@@ -40,6 +48,33 @@ fn imported_libraries() -> Vec<String> {
     while let Some(descriptor) = descriptors.next().unwrap() {
         let name = table.name(descriptor.name.get(LittleEndian)).unwrap();
         names.push(String::from_utf8_lossy(name).to_lowercase());
+    }
+    names
+}
+
+/// A program with an import that a Nano Server lacks does not start there at all.
+fn shutdown_order_is_optional() {
+    let names = imported_functions();
+    assert!(
+        names.contains(&"SetConsoleCtrlHandler".to_owned()),
+        "{names:?}"
+    );
+    let order = "SetProcessShutdownParameters".to_owned();
+    assert!(!names.contains(&order), "imports {order}");
+}
+
+fn imported_functions() -> Vec<String> {
+    let file = PeFile64::parse(EXECUTABLE).unwrap();
+    let table = file.import_table().unwrap().unwrap();
+    let mut descriptors = table.descriptors().unwrap();
+    let mut names = Vec::new();
+    while let Some(descriptor) = descriptors.next().unwrap() {
+        let first = descriptor.original_first_thunk.get(LittleEndian);
+        let mut thunks = table.thunks(first).unwrap();
+        while let Some(thunk) = thunks.next::<ImageNtHeaders64>().unwrap() {
+            let (_, name) = table.hint_name(thunk.address()).unwrap();
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
     }
     names
 }

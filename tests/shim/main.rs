@@ -5,7 +5,7 @@
 //!   to the shim stands for every stop request here; wine makes it a `CTRL_C_EVENT`.
 //! - that a `CTRL_BREAK_EVENT` arrives: wine delivers none. That it is sent, and to whom, is shown
 //!   by wine's own trace.
-//! - the order of a shutdown (`SetProcessShutdownParameters`).
+//! - the order of a shutdown: that the shim asks to be told first is shown by wine's own words.
 //! - images without advapi32 or user32.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr)]
@@ -115,6 +115,7 @@ fn cases_under_wine(wine: &Arc<Result<Wine, String>>) -> Vec<Trial> {
         stops::what_a_program_leaves_stays_where_that_is_wanted,
         stops::what_a_program_started_is_ended_at_the_deadline,
         stops::pause_waits_without_any_work,
+        stops::it_asks_to_be_told_of_a_shutdown_first,
         stops::a_running_program_is_waited_for_without_any_work,
         services::a_service_is_started_and_stopped,
         services::a_service_that_ends_by_itself_gives_the_exit_code,

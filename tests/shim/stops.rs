@@ -431,6 +431,17 @@ pub(crate) fn pause_waits_without_any_work(wine: &Wine) {
         .assert_stopping_took(0.0, 2.0);
 }
 
+pub(crate) fn it_asks_to_be_told_of_a_shutdown_first(wine: &Wine) {
+    let mut command = shim(wine, &["pause"]);
+    // wine names the functions that it has only in part.
+    command.env("WINEDEBUG", "fixme+all");
+    let mut running = Running::start(command);
+    running.wait_for("SetProcessShutdownParameters (000003ff, 00000000)");
+    running.wait_for("waiting for a stop request");
+    running.ask_to_stop();
+    running.end().assert_code(0);
+}
+
 pub(crate) fn a_running_program_is_waited_for_without_any_work(wine: &Wine) {
     let words = ["--stop-timeout", "0", "--", "probe.exe", "--do", "ignore"];
     let mut running = start(wine, &words);

@@ -10,11 +10,12 @@ use windows_sys::Win32::System::Console::{
     CTRL_BREAK_EVENT, CTRL_C_EVENT, CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT,
     GenerateConsoleCtrlEvent, SetConsoleCtrlHandler,
 };
-use windows_sys::Win32::System::Threading::{INFINITE, SetProcessShutdownParameters, Sleep};
+use windows_sys::Win32::System::Threading::{INFINITE, Sleep};
 use windows_sys::core::BOOL;
 
 use super::error::{Error, Result};
 use super::handle::{Handle, signal};
+use super::library::Library;
 
 /// The highest level that a program may ask for: it is told of a shutdown before all others.
 const FIRST_TO_BE_TOLD: u32 = 0x3FF;
@@ -37,10 +38,9 @@ impl StopRequests {
     pub(super) fn listen() -> Result<Self> {
         let requested: &'static Handle = Box::leak(Box::new(Handle::event(true)?));
         REQUESTED.store(requested.raw(), Ordering::Release);
-        // Without it the shim is told later, perhaps after its program is gone, but
-        // it can still run.
-        // SAFETY: plain numbers.
-        unsafe { SetProcessShutdownParameters(FIRST_TO_BE_TOLD, 0) };
+        // Where it fails, the shim is told later, perhaps after its program is gone, but it can
+        // still run.
+        let _ = be_told_first();
         // SAFETY: takes back that CTRL_C is ignored, which is inherited.
         unsafe { SetConsoleCtrlHandler(None, 0) };
         // SAFETY: the handler is a plain function and may be called at any time from now on.
@@ -76,6 +76,17 @@ impl StopRequests {
     pub(super) fn was_ctrl_c(&self) -> bool {
         self.first.load(Ordering::Acquire) == CTRL_C_EVENT
     }
+}
+
+/// Has Windows tell this process of a shutdown before all others. The function is looked for and not
+/// imported: with an import that a Nano Server lacks, Windows would not even start the shim.
+fn be_told_first() -> Result<()> {
+    type SetShutdownParameters = unsafe extern "system" fn(u32, u32) -> BOOL;
+    let kernel = Library::load("kernel32.dll")?;
+    // SAFETY: the type is the one that Windows documents for the function of that name.
+    let set: SetShutdownParameters = unsafe { kernel.function(c"SetProcessShutdownParameters")? };
+    // SAFETY: plain numbers.
+    Error::unless_zero(unsafe { set(FIRST_TO_BE_TOLD, 0) })
 }
 
 /// Windows ends the process as soon as this returns from a close, a logoff or a shutdown, so it
