@@ -1,6 +1,6 @@
 //! Which images are meant: a recipe, its variables, the hosts, and where base images come from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -110,6 +110,11 @@ impl Wanted<'_> {
         })?;
         for tag in images.iter().flat_map(|image| &image.set_aside) {
             session.warn(tag);
+        }
+        // Images for several hosts are read from the same recipe.
+        let notes: BTreeSet<&String> = images.iter().flat_map(|image| &image.plan.notes).collect();
+        for note in notes {
+            session.note(note);
         }
         Ok(images)
     }

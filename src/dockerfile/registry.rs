@@ -4,6 +4,7 @@
 //! go into one file.
 
 use super::RenderError;
+use crate::windows::hive::in_every_windows;
 use crate::windows::regfile::{from_edits, to_utf16};
 use crate::windows::registry::{
     DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, Typed,
@@ -86,8 +87,17 @@ pub(super) fn calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
             KeyMode::Replace => vec![add(&[]), delete(&[]), add(&[])],
             KeyMode::ReplaceValues => vec![add(&[]), delete(&["/va"])],
         },
-        RegistryEdit::DeleteKey { .. } => vec![add(&[]), delete(&[])],
+        // A key is added before it is deleted, and with it the keys above it; a file adds nothing.
+        RegistryEdit::DeleteKey { key } if is_below_known(key) => vec![add(&[]), delete(&[])],
+        RegistryEdit::DeleteKey { .. } => return None,
     })
+}
+
+/// Whether every Windows has the key above.
+fn is_below_known(key: &KeyPath) -> bool {
+    let mut above = key.clone();
+    above.pop();
+    in_every_windows(&above) == Some(true)
 }
 
 /// Without `/f` reg waits for an answer that nobody gives.

@@ -118,6 +118,7 @@ fn plan() -> Plan {
         shutdown_timeout: None,
         iis: None,
         steps: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

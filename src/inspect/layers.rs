@@ -19,6 +19,7 @@ use crate::layer::{EntryKind, LayerReader, Limits};
 use crate::oci::document::{Descriptor, Digest, Image, media_type};
 use crate::oci::store::Source;
 use crate::progress::Progress;
+use crate::windows::hive::Hive;
 use crate::windows::registry::Root;
 
 /// Layers up to this size are read to their end.
@@ -28,6 +29,8 @@ pub const BEGINNING: u64 = 4 << 20;
 
 /// The largest layer of Windows has about 20 GiB when it is unpacked.
 const LONGEST_LAYER: u64 = 64 << 30;
+/// A hive with nothing but its root is no larger.
+const ROOT_ALONE: u64 = 64 << 10;
 /// The most that hives may take of memory, all together.
 const HIVE_MEMORY: u64 = 1 << 30;
 
@@ -104,7 +107,7 @@ pub(super) struct LayerHives {
     pub(super) layer: usize,
     pub(super) digest: Digest,
     pub(super) hives: BTreeMap<Root, Vec<u8>>,
-    /// Hives that are not looked into, by name.
+    /// Hives with changes that are not looked into, by name.
     pub(super) others: Vec<String>,
 }
 
@@ -260,7 +263,14 @@ impl Search {
                     found.hives.insert(root, reader.content()?);
                 }
             } else if let (EntryKind::File, Some(name)) = (entry.kind, hive_name) {
-                found.others.push(name.to_owned());
+                let name = name.to_owned();
+                let says_nothing = entry.size <= ROOT_ALONE && {
+                    self.budget.take(entry.size)?;
+                    has_root_alone(&reader.content()?)
+                };
+                if !says_nothing {
+                    found.others.push(name);
+                }
             }
             let past_hives = among_hives && hive_name.is_none() && entry.path.contains('/');
             among_hives |= hive_name.is_some() || entry.path.eq_ignore_ascii_case("Hives");
@@ -285,6 +295,11 @@ impl Search {
             Root::from_delta_name(below_hives(path)?)
         }
     }
+}
+
+/// Whether a hive changes nothing, as most that Windows puts into every layer.
+fn has_root_alone(bytes: &[u8]) -> bool {
+    Hive::read(bytes).is_ok_and(|hive| hive.root.values.is_empty() && hive.root.subkeys.is_empty())
 }
 
 fn below_hives(path: &str) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! The plan: everything about an image to be made, and nothing about how.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -51,6 +51,9 @@ pub struct Plan {
     pub iis: Option<IisSettings>,
     /// What has to run on Windows during the build.
     pub steps: Vec<Step>,
+    /// What the recipe's author may want to know about how it was read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// The image that another one is built on.
@@ -271,8 +274,11 @@ impl Recipe {
             };
         let file = &self.file;
         let mut registry = Vec::new();
+        let mut links = BTreeSet::new();
         for entry in &file.registry {
-            registry.extend(self.registry_edits(entry, &values)?);
+            let changes = self.registry_edits(entry, &values)?;
+            registry.extend(changes.edits);
+            links.extend(changes.links);
         }
         Ok(Plan {
             name: self.name().to_owned(),
@@ -322,6 +328,7 @@ impl Recipe {
                 .iter()
                 .map(|entry| self.step(entry, &values))
                 .collect::<Result<_, _>>()?,
+            notes: links.iter().map(ToString::to_string).collect(),
         })
     }
 

@@ -10,6 +10,7 @@ use toml::Spanned;
 
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError};
+use crate::windows::regfile::{self, Imported};
 use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit};
 
 /// Changes to one key, or a registration file with changes to many.
@@ -138,12 +139,12 @@ impl JsonSchema for ValueEntry {
 }
 
 impl Recipe {
-    /// The edits of one entry, in the order in which they apply.
+    /// The edits of one entry, in the order in which they apply, and the links that they went through.
     pub(super) fn registry_edits(
         &self,
         entry: &Spanned<RegistryEntry>,
         values: &Values,
-    ) -> Result<Vec<RegistryEdit>, RecipeError> {
+    ) -> Result<Imported, RecipeError> {
         let offset = entry.span().start;
         let entry = entry.get_ref();
         let key_text = match (&entry.key, &entry.import) {
@@ -154,10 +155,22 @@ impl Recipe {
                 return Err(self.origin.error_at(offset, problem));
             }
         };
-        let key: KeyPath = self
-            .resolve(key_text, values)?
-            .parse()
-            .map_err(|problem| self.error(key_text, format!("{problem}")))?;
+        let (key, link) = KeyPath::parse(&self.resolve(key_text, values)?)
+            .map_err(|problem| self.error(key_text, problem.to_string()))?;
+        let edits = self.edits_of_key(entry, key_text, key, values)?;
+        Ok(Imported {
+            edits,
+            links: link.into_iter().collect(),
+        })
+    }
+
+    fn edits_of_key(
+        &self,
+        entry: &RegistryEntry,
+        key_text: &Text,
+        key: KeyPath,
+        values: &Values,
+    ) -> Result<Vec<RegistryEdit>, RecipeError> {
         if entry.delete {
             if !entry.values.is_empty() || !entry.delete_values.is_empty() || entry.mode.is_some() {
                 return Err(self.error(key_text, "a key that is deleted takes nothing else"));
@@ -196,7 +209,7 @@ impl Recipe {
         entry: &RegistryEntry,
         import: &Text,
         values: &Values,
-    ) -> Result<Vec<RegistryEdit>, RecipeError> {
+    ) -> Result<Imported, RecipeError> {
         let alone = entry.values.is_empty()
             && entry.delete_values.is_empty()
             && !entry.delete
@@ -208,7 +221,7 @@ impl Recipe {
         let bytes = std::fs::read(&path).map_err(|error| {
             self.error(import, format!("cannot read {}: {error}", path.display()))
         })?;
-        crate::windows::regfile::import(&bytes)
+        regfile::import(&bytes)
             .map_err(|error| self.error(import, format!("{}: {error}", path.display())))
     }
 

@@ -96,13 +96,16 @@ fn a_folder_is_replaced_only_when_asked_and_only_if_it_is_a_rendered_one() {
     let render = |more: &[&str]| render(&site, &[&["pause", "--output", "out"], more].concat());
     fs::create_dir(site.path("out")).unwrap();
     render(&[]).assert().code(0);
-    site.write("out/registry-1.reg", "from before");
+    site.write("out/registry-2.reg", "from before");
     render(&[])
         .assert()
         .code(2)
         .stderr(contains("is not empty").and(contains("--force")));
     render(&["--force"]).assert().code(0);
-    assert_eq!(names_in(&site.path("out")), ["Dockerfile", "files"]);
+    assert_eq!(
+        names_in(&site.path("out")),
+        ["Dockerfile", "files", "registry-1.reg"]
+    );
     site.write("out/precious.txt", "mine");
     render(&["--force"])
         .assert()
@@ -179,6 +182,7 @@ fn json_has_the_text_and_what_goes_with_it() {
             {"path": "files", "kind": "folder", "source": null},
             {"path": "files/wincimg", "kind": "folder", "source": null},
             {"path": "files/wincimg/shim.exe", "kind": "file", "source": null},
+            {"path": "registry-1.reg", "kind": "file", "source": null},
         ])
     );
 }

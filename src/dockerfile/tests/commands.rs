@@ -60,7 +60,7 @@ impl Machine {
         let file = self.wine.drive().join("exported.reg");
         self.run(&["reg.exe", "export", key, &windows_path(&file), "/y"])
             .unwrap();
-        let mut edits = import(&fs::read(file).unwrap()).unwrap();
+        let mut edits = import(&fs::read(file).unwrap()).unwrap().edits;
         edits.retain(|edit| matches!(edit, RegistryEdit::SetValue { .. }));
         edits.sort();
         edits
@@ -99,6 +99,7 @@ fn plan() -> Plan {
         shutdown_timeout: None,
         iis: None,
         steps: Vec::new(),
+        notes: Vec::new(),
     }
 }
 

@@ -103,6 +103,22 @@ fn what_is_deleted_is_added_first() {
 }
 
 #[test]
+fn a_key_below_one_that_may_be_missing_is_deleted_without_adding_that() {
+    let edit = RegistryEdit::DeleteKey {
+        key: key(r"HKLM\SOFTWARE\Acme Inc\Toolbar"),
+    };
+    let rendered = rendered(vec![edit.clone()]);
+    let [file] = rendered.context.as_slice() else {
+        panic!("one file expected");
+    };
+    let ContextContent::File(Source::Bytes(bytes)) = &file.content else {
+        panic!("a file expected");
+    };
+    assert_eq!(import(bytes).unwrap().edits, [edit]);
+    assert!(!rendered.dockerfile.contains(r#""add""#));
+}
+
+#[test]
 fn what_reg_has_no_words_for_is_imported() {
     let spoken = || set("Number", RegistryData::dword(1));
     let odd = [
@@ -121,7 +137,7 @@ fn what_reg_has_no_words_for_is_imported() {
     let ContextContent::File(Source::Bytes(bytes)) = &file.content else {
         panic!("a file expected");
     };
-    let imported = import(bytes).unwrap();
+    let imported = import(bytes).unwrap().edits;
     for edit in &odd {
         assert!(imported.contains(edit), "{edit}");
     }

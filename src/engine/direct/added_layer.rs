@@ -17,7 +17,7 @@ use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::Plan;
-use crate::windows::hive::{FileTime, write_deltas};
+use crate::windows::hive::{FileTime, in_every_windows, layer_hives};
 use crate::windows::path::ImagePath;
 
 /// A layer up to this size never touches the disk.
@@ -132,9 +132,9 @@ fn describe(plan: &Plan, base: &Image, timestamp: u64) -> Result<Layer, DirectEr
         iis::configure(&mut layer, settings)?;
     }
     let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
-    let hives = write_deltas(&plan.registry_edits(), FileTime::from_unix_seconds(seconds))?;
-    for hive in hives {
-        let name = hive.root.delta_name().parse().map_err(LayerError::Path)?;
+    let time = FileTime::from_unix_seconds(seconds);
+    for hive in layer_hives(&plan.registry_edits(), &in_every_windows, time)? {
+        let name = hive.name.parse().map_err(LayerError::Path)?;
         layer.hive(name, hive.bytes);
     }
     Ok(layer)

@@ -74,15 +74,19 @@ impl Diagnose for DirectError {
             Self::NoTime { .. } => {
                 Some("set SOURCE_DATE_EPOCH to the seconds since 1970 to use instead".to_owned())
             }
+            Self::Hive(WriteError::UnknownHolder { holder, .. }) => Some(format!(
+                "where the base has it, or where it may be created, add to the recipe: [[registry]] key = '{holder}'"
+            )),
             _ => None,
         }
     }
 
     fn blame(&self) -> Blame {
         match self {
-            Self::NeedsWindows { .. } | Self::NeedsAppcmd { .. } | Self::WebConfig { .. } => {
-                Blame::Request
-            }
+            Self::NeedsWindows { .. }
+            | Self::NeedsAppcmd { .. }
+            | Self::WebConfig { .. }
+            | Self::Hive(_) => Blame::Request,
             Self::Layer(error) => error.blame(),
             _ => Blame::Circumstances,
         }

@@ -9,7 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use super::known::{CONTROL_SET, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT};
+use super::known::{CONTROL_SET, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT};
+use super::layer::Place;
 use crate::windows::registry::Root;
 use crate::windows::registry::upcase::Folded;
 use crate::windows::security::{SddlError, SecurityDescriptor, Sid};
@@ -36,7 +37,7 @@ struct KnownHive {
 /// The descriptor of a hive's root, the one that keys below it inherit from, and where to look for
 /// the descriptors of those keys.
 pub(super) fn of_root(
-    root: Root,
+    hive: Place,
 ) -> Result<
     (
         &'static SecurityDescriptor,
@@ -45,12 +46,20 @@ pub(super) fn of_root(
     ),
     SddlError,
 > {
-    static KNOWN: LazyLock<Result<[KnownHive; 2], SddlError>> =
-        LazyLock::new(|| Ok([system()?, software()?]));
-    let [system, software] = KNOWN.as_ref().map_err(Clone::clone)?;
-    let hive = match root {
-        Root::System => system,
-        Root::Software | Root::DefaultUser => software,
+    static KNOWN: LazyLock<Result<[KnownHive; 4], SddlError>> = LazyLock::new(|| {
+        Ok([
+            system()?,
+            plain(SOFTWARE_ROOT)?,
+            plain(SAM_ROOT)?,
+            plain(SECURITY_ROOT)?,
+        ])
+    });
+    let [system, software, sam, security] = KNOWN.as_ref().map_err(Clone::clone)?;
+    let hive = match hive {
+        Place::Edited(Root::System) => system,
+        Place::Edited(Root::Software | Root::DefaultUser) => software,
+        Place::Sam => sam,
+        Place::Security => security,
     };
     Ok((&hive.root, &hive.passed_on, Position(Some(&hive.tree))))
 }
@@ -84,10 +93,11 @@ fn system() -> Result<KnownHive, SddlError> {
     })
 }
 
-fn software() -> Result<KnownHive, SddlError> {
+/// A hive of which only the root's descriptor is known.
+fn plain(root: &str) -> Result<KnownHive, SddlError> {
     Ok(KnownHive {
-        root: descriptor(SOFTWARE_ROOT)?,
-        passed_on: descriptor(SOFTWARE_ROOT)?,
+        root: descriptor(root)?,
+        passed_on: descriptor(root)?,
         tree: Known::default(),
     })
 }
@@ -110,8 +120,11 @@ mod tests {
 
     #[test]
     fn every_root_has_a_descriptor_that_can_be_read() {
-        for root in Root::ALL {
-            assert!(of_root(root).is_ok());
+        for hive in Root::ALL.map(Place::Edited) {
+            assert!(of_root(hive).is_ok());
+        }
+        for hive in [Place::Sam, Place::Security] {
+            assert!(of_root(hive).is_ok());
         }
     }
 
@@ -136,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_known_key_is_found_whatever_its_case() {
-        let (_, _, root) = of_root(Root::System).unwrap();
+        let (_, _, root) = of_root(Place::Edited(Root::System)).unwrap();
         let lsa = ["CONTROLSET001", "control", "LSA"]
             .iter()
             .fold(root, |at, name| at.below(&Folded::new(name)));

@@ -9,6 +9,8 @@
 //!   Windows gives to its `TrustedInstaller` are not in that list and pass through with the
 //!   inherited descriptor.
 //! - `HKU\.DEFAULT`: no source was found; it gets what `HKLM\SOFTWARE` has.
+//! - `HKLM\SAM`, `HKLM\SECURITY`: public documentation. Only the system opens them as a matter of
+//!   course; administrators may change who else does.
 //!
 //! None of this could be tried on a Windows host here.
 
@@ -19,6 +21,9 @@ pub(super) const SYSTEM_ROOT: &str =
     "O:BAG:BAD:(A;CI;KA;;;SY)(A;CI;KA;;;BA)(A;CI;KR;;;WD)(A;CI;KR;;;RC)";
 pub(super) const CONTROL_SET: &str = "O:BAG:SYD:(A;CI;KR;;;BU)(A;CI;KA;;;BA)(A;CI;KA;;;SY)(A;;KA;;;BA)(A;CIIO;KA;;;CO)(A;CI;KR;;;AC)(A;CI;KR;;;%C)";
 pub(super) const SOFTWARE_ROOT: &str = "O:BAG:SYD:PAI(A;CI;KR;;;BU)(A;CI;KA;;;BA)(A;CI;KA;;;SY)(A;CIIO;KA;;;CO)(A;CI;KR;;;AC)(A;CI;KR;;;%C)S:AI";
+
+pub(super) const SAM_ROOT: &str = "O:BAG:SYD:PAI(A;CI;KA;;;SY)(A;CI;KA;;;BA)S:AI";
+pub(super) const SECURITY_ROOT: &str = "O:BAG:SYD:PAI(A;CI;KA;;;SY)(A;CI;0x60000;;;BA)S:AI";
 
 pub(super) const SYSTEM: [Row; 24] = [
     (

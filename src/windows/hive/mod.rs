@@ -13,7 +13,8 @@
 //!
 //! A deleted value is a value of its own, with a flag that hides the one below. Whether a key exists
 //! below is not known without reading the base, so an edit that adds to a key writes `80`, which is
-//! right in both cases, and only an edit that says *replace* writes `03`.
+//! right in both cases, and only an edit that says *replace* writes `03`. An edit that deletes needs
+//! to know: [`layer_hives`] says why.
 //!
 //! The format follows the public specification of registry files and a delta hive that Windows
 //! itself wrote. No Windows host was at hand to load what is written here.
@@ -26,9 +27,11 @@ mod bins;
 mod cells;
 mod changes;
 mod descriptors;
+mod existing;
 mod format;
 mod key;
 mod known;
+mod layer;
 mod merge;
 mod reader;
 mod record;
@@ -37,12 +40,14 @@ mod tree;
 mod writer;
 
 pub use changes::edits;
+pub use existing::{Exists, in_every_windows};
 pub use key::{Key, Value, ValueContent};
+pub use layer::{HiveFile, layer_hives};
 pub use merge::merged;
 pub use reader::Hive;
 pub use writer::{DeltaHive, write_deltas};
 
-use crate::windows::registry::{KeyPath, Root};
+use crate::windows::registry::{KeyPath, RegistryEdit, Root};
 use crate::windows::security::SddlError;
 
 /// A point in time as Windows counts: units of 100 nanoseconds since 1601.
@@ -133,6 +138,16 @@ pub enum WriteError {
         key: KeyPath,
         /// The length.
         length: usize,
+    },
+    /// The edit deletes something in a key of which nobody knows whether it is there.
+    #[error(
+        "cannot {edit} without knowing whether the base has {holder}: on a base that has not, that would create it"
+    )]
+    UnknownHolder {
+        /// The edit.
+        edit: Box<RegistryEdit>,
+        /// The key in which it deletes something.
+        holder: KeyPath,
     },
     /// There is more data than a hive can address.
     #[error("the registry edits are more than one hive can hold (2 GiB, 1 GiB for one value)")]

@@ -190,6 +190,40 @@ fn each_root_gets_its_own_hive_in_a_fixed_order() {
 }
 
 #[test]
+fn a_layer_with_one_change_has_all_five_hives() {
+    let hives = layer_hives(&[set(r"\a", "v", 1)], &in_every_windows, NOON).unwrap();
+    let names: Vec<_> = hives.iter().map(|hive| hive.name).collect();
+    let five = [
+        "System_Delta",
+        "Software_Delta",
+        "Sam_Delta",
+        "Security_Delta",
+        "DefaultUser_Delta",
+    ];
+    assert_eq!(names, five);
+    for hive in &hives {
+        let read = Hive::read(&hive.bytes).unwrap();
+        assert!(read.layered, "{}", hive.name);
+        assert_eq!(read.file_name, format!(r"Hives\{}", hive.name));
+        assert_eq!((read.root.name.as_str(), read.root.flags), ("ROOT", 0x2C));
+        let keys = if hive.name == "Software_Delta" { 2 } else { 1 };
+        assert_eq!(read.root.walk().count(), keys, "{}", hive.name);
+    }
+    assert_eq!(hives[1].bytes, written(&[set(r"\a", "v", 1)]));
+    assert_eq!(layer_hives(&[], &in_every_windows, NOON), Ok(vec![]));
+}
+
+#[test]
+fn an_empty_list_of_strings_is_two_bytes_and_comes_back() {
+    let nothing: [&str; 0] = [];
+    let empty = RegistryData::multi_sz(&nothing).unwrap();
+    assert_eq!(empty.bytes(), [0, 0]);
+    let bytes = written(&[with(r"\a", "list", empty.clone())]);
+    let hive = Hive::read(&bytes).unwrap();
+    assert_eq!(hive.root.at("a").unwrap().value("list"), Some(empty));
+}
+
+#[test]
 fn the_order_of_independent_edits_does_not_change_a_byte() {
     let mut edits = vec![
         set(r"\b", "y", 1),

@@ -23,7 +23,9 @@ pub(super) struct ValueChange {
 }
 
 /// Applies the edits to each hive that they are about, in order.
-pub(super) fn apply(edits: &[RegistryEdit]) -> Result<BTreeMap<Root, Node>, WriteError> {
+pub(super) fn apply<'e>(
+    edits: impl IntoIterator<Item = &'e RegistryEdit>,
+) -> Result<BTreeMap<Root, Node>, WriteError> {
     let mut hives = BTreeMap::new();
     for edit in edits {
         hives
@@ -36,7 +38,7 @@ pub(super) fn apply(edits: &[RegistryEdit]) -> Result<BTreeMap<Root, Node>, Writ
 }
 
 impl Node {
-    fn new(name: &str, semantics: Semantics) -> Self {
+    pub(super) fn new(name: &str, semantics: Semantics) -> Self {
         Self {
             name: name.to_owned(),
             semantics,

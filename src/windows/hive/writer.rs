@@ -6,6 +6,7 @@ use super::format::{
     ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_CELL,
     VALUE_HEADER, base, checksum, encode_name, key_flags, utf16_len, value_flags,
 };
+use super::layer::Place as HivePlace;
 use super::record::Record;
 use super::shared::SharedDescriptors;
 use super::tree::{self, Node, ValueChange};
@@ -24,6 +25,8 @@ pub struct DeltaHive {
 
 /// Writes the delta hives that make these edits, in the order of [`Root::ALL`]; none for a hive in
 /// which nothing changes. Every key gets the timestamp; the same arguments give the same bytes.
+///
+/// A layer should carry what [`layer_hives`](super::layer_hives) makes of the edits.
 pub fn write_deltas(
     edits: &[RegistryEdit],
     timestamp: FileTime,
@@ -31,14 +34,18 @@ pub fn write_deltas(
     tree::apply(edits)?
         .into_iter()
         .map(|(root, tree)| {
-            let bytes = write_hive(root, &tree, timestamp)?;
+            let bytes = write_hive(HivePlace::Edited(root), &tree, timestamp)?;
             Ok(DeltaHive { root, bytes })
         })
         .collect()
 }
 
-fn write_hive(root: Root, tree: &Node, timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
-    let (own, passed_on, position) = descriptors::of_root(root)?;
+pub(super) fn write_hive(
+    hive: HivePlace,
+    tree: &Node,
+    timestamp: FileTime,
+) -> Result<Vec<u8>, WriteError> {
+    let (own, passed_on, position) = descriptors::of_root(hive)?;
     let mut writer = Writer {
         cells: CellWriter::default(),
         descriptors: SharedDescriptors::default(),
@@ -54,7 +61,7 @@ fn write_hive(root: Root, tree: &Node, timestamp: FileTime) -> Result<Vec<u8>, W
     writer.descriptors.link(&mut writer.cells);
     let bins = writer.cells.finish()?;
 
-    let mut file = base_block(root, root_key, bins.len());
+    let mut file = base_block(hive, root_key, bins.len());
     file.extend(bins);
     Ok(file)
 }
@@ -266,7 +273,7 @@ impl ValueChange {
     }
 }
 
-fn base_block(root: Root, root_key: u32, bins: usize) -> Vec<u8> {
+fn base_block(hive: HivePlace, root_key: u32, bins: usize) -> Vec<u8> {
     let mut block = vec![0; PAGE];
     let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, b"regf");
@@ -285,7 +292,7 @@ fn base_block(root: Root, root_key: u32, bins: usize) -> Vec<u8> {
     ] {
         put(at, &number.to_le_bytes());
     }
-    let file_name: Vec<u8> = format!(r"Hives\{}", root.delta_name())
+    let file_name: Vec<u8> = format!(r"Hives\{}", hive.file())
         .encode_utf16()
         .flat_map(u16::to_le_bytes)
         .take(base::FILE_NAME_SIZE - 2)

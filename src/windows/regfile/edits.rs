@@ -96,7 +96,9 @@ mod tests {
                 name: "gone".to_owned(),
             },
         ];
-        let imported = import(from_edits(&edits).unwrap().as_bytes()).unwrap();
+        let imported = import(from_edits(&edits).unwrap().as_bytes())
+            .unwrap()
+            .edits;
         let without_keys: Vec<RegistryEdit> = imported
             .into_iter()
             .filter(|edit| !matches!(edit, RegistryEdit::CreateKey { .. }))

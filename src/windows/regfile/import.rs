@@ -4,13 +4,24 @@
 //! deletions of keys and values, comments on lines of their own and behind values. Stricter than
 //! `regedit` in that a line it would skip is an error here.
 
+use std::collections::BTreeSet;
+
 use super::line::Line;
 use super::text::{NARROW_HEADER, decode, western};
 use super::{Problem, RegFileError};
-use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit};
+use crate::windows::registry::{DataType, KeyMode, KeyPath, Link, RegistryData, RegistryEdit};
+
+/// What a registration file says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Imported {
+    /// The changes, in their order.
+    pub edits: Vec<RegistryEdit>,
+    /// The links that keys of the file go through.
+    pub links: BTreeSet<Link>,
+}
 
 /// Reads a registration file of either version.
-pub fn import(bytes: &[u8]) -> Result<Vec<RegistryEdit>, RegFileError> {
+pub fn import(bytes: &[u8]) -> Result<Imported, RegFileError> {
     let text = decode(bytes)?;
     let mut lines = Lines::new(&text);
     let header = lines.next().unwrap_or_else(|| Line::new(1, ""));
@@ -24,11 +35,15 @@ pub fn import(bytes: &[u8]) -> Result<Vec<RegistryEdit>, RegFileError> {
         narrow,
         section: Section::None,
         edits: Vec::new(),
+        links: BTreeSet::new(),
     };
     while let Some(line) = parser.lines.next() {
         parser.line(line)?;
     }
-    Ok(parser.edits)
+    Ok(Imported {
+        edits: parser.edits,
+        links: parser.links,
+    })
 }
 
 struct Lines<'t> {
@@ -67,6 +82,7 @@ struct Parser<'t> {
     narrow: bool,
     section: Section,
     edits: Vec<RegistryEdit>,
+    links: BTreeSet<Link>,
 }
 
 impl<'t> Parser<'t> {
@@ -87,9 +103,9 @@ impl<'t> Parser<'t> {
         let Some(end) = line.rest().rfind(']') else {
             return Err(line.error(Problem::Expected("] at the end of the key")));
         };
-        let key: KeyPath = line.rest()[..end]
-            .parse()
-            .map_err(|error| line.error(Problem::Key(error)))?;
+        let (key, through) =
+            KeyPath::parse(&line.rest()[..end]).map_err(|error| line.error(Problem::Key(error)))?;
+        self.links.extend(through);
         let mut after = line;
         after.take(&line.rest()[..=end]);
         after.end()?;

@@ -8,7 +8,7 @@ mod text;
 
 pub use edits::from_edits;
 pub use export::{export, to_utf16};
-pub use import::import;
+pub use import::{Imported, import};
 
 use crate::windows::registry::KeyPathError;
 

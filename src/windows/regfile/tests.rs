@@ -9,7 +9,7 @@ const KEY: &str = r"HKLM\SOFTWARE\Example";
 
 fn values(body: &str) -> Vec<(String, Option<RegistryData>)> {
     let text = format!("{HEADER}[HKEY_LOCAL_MACHINE\\SOFTWARE\\Example]\r\n{body}");
-    let edits = import(text.as_bytes()).unwrap();
+    let edits = import(text.as_bytes()).unwrap().edits;
     assert!(matches!(&edits[0], RegistryEdit::CreateKey { key, .. } if key.to_string() == KEY));
     edits.into_iter().skip(1).map(named).collect()
 }
@@ -93,7 +93,7 @@ fn keys_are_created_and_deleted_in_the_order_of_the_file() {
             mode: KeyMode::Merge,
         },
     ];
-    assert_eq!(import(text.as_bytes()).unwrap(), expected);
+    assert_eq!(import(text.as_bytes()).unwrap().edits, expected);
 }
 
 #[test]
@@ -113,6 +113,7 @@ fn strings_in_the_bytes_of_an_old_file_have_one_byte_a_character() {
     let text = "REGEDIT4\n[HKEY_LOCAL_MACHINE\\SOFTWARE\\Example]\n\"a\"=hex(2):25,41,25,00\n\"b\"=hex(7):61,00,80,00,00\n\"c\"=hex:61,00\n";
     let data: Vec<_> = import(text.as_bytes())
         .unwrap()
+        .edits
         .into_iter()
         .skip(1)
         .map(named)
@@ -263,7 +264,7 @@ fn a_delta_exports_as_the_file_that_makes_it() {
 
 "#
     );
-    let again = import(&to_utf16(&text)).unwrap();
+    let again = import(&to_utf16(&text)).unwrap().edits;
     let rewritten = write_deltas(&again, FileTime::default()).unwrap();
     assert_eq!(rewritten, hives);
     assert_eq!(edits(Root::Software, &hive.root).unwrap().len(), made.len());

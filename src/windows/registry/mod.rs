@@ -6,10 +6,11 @@
 //! empty, with nothing of the base in it; deleting below a deleted key does nothing more; a key
 //! created with [`KeyMode::Replace`] loses what earlier edits put into it.
 //!
-//! Edits are made without reading the image below. Where an edit deletes something in a key that is
-//! not there, a container sees that key, empty.
+//! Deleting where there is nothing creates nothing; what it takes for a layer to keep to that, says
+//! [`layer_hives`](super::hive::layer_hives).
 
 mod data;
+mod link;
 mod path;
 pub mod upcase;
 
@@ -18,6 +19,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use data::{DataType, ListError, RegistryData, Typed};
+pub use link::Link;
 pub use path::{KeyPath, KeyPathError, MAX_COMPONENTS, MAX_KEY_NAME, Root};
 
 /// The longest name of a value, in UTF-16 code units.

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use super::Link;
 use super::upcase::same;
 
 /// The hives of an image that an edit can reach.
@@ -65,8 +66,8 @@ pub const MAX_COMPONENTS: usize = 509;
 
 /// A key of one of an image's hives, as read from `HKLM\SYSTEM\CurrentControlSet\Services\x`.
 ///
-/// `CurrentControlSet` is `ControlSet001`: an image's hives know only that name. Names keep the
-/// case in which they were written.
+/// `CurrentControlSet` is `ControlSet001`: an image's hives know only that name. A path through a
+/// [`Link`] is the target's. Names keep the case in which they were written.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyPath {
     root: Root,
@@ -206,6 +207,13 @@ impl FromStr for KeyPath {
     type Err = KeyPathError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        Self::parse(text).map(|(path, _)| path)
+    }
+}
+
+impl KeyPath {
+    /// Reads a path, and says which link it went through.
+    pub fn parse(text: &str) -> Result<(Self, Option<Link>), KeyPathError> {
         let whole = text.strip_suffix('\\').unwrap_or(text);
         let (top, rest) = whole.split_once('\\').unwrap_or((whole, ""));
         let (second, below) = rest.split_once('\\').unwrap_or((rest, ""));
@@ -235,7 +243,8 @@ impl FromStr for KeyPath {
             let current = root == Root::System && position == 0 && same(name, "CurrentControlSet");
             path.push(if current { "ControlSet001" } else { name })?;
         }
-        Ok(path)
+        let link = Link::follow(root, &mut path.components);
+        Ok((path, link))
     }
 }
 

@@ -7,6 +7,39 @@ fn path(text: &str) -> KeyPath {
 }
 
 #[test]
+fn a_path_through_a_link_is_the_target_s() {
+    for (text, target) in [
+        (
+            r"HKLM\SOFTWARE\Wow6432Node\policies\Contoso",
+            r"HKLM\SOFTWARE\Policies\Contoso",
+        ),
+        (
+            r"HKLM\SOFTWARE\WOW6432Node\Classes\CLSID\{1}",
+            r"HKLM\SOFTWARE\Classes\WOW6432Node\CLSID\{1}",
+        ),
+        (
+            r"HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\current\Software",
+            r"HKLM\SYSTEM\ControlSet001\Hardware Profiles\0001\Software",
+        ),
+    ] {
+        let (path, link) = KeyPath::parse(text).unwrap();
+        assert_eq!(path.to_string(), target);
+        assert_eq!(text.parse(), Ok(path));
+        let note = link.unwrap().to_string();
+        assert!(note.contains("is a link in Windows"), "{note}");
+    }
+    for text in [
+        r"HKLM\SOFTWARE\WOW6432Node",
+        r"HKLM\SOFTWARE\WOW6432Node\Policies2",
+        r"HKLM\SOFTWARE\Policies",
+        r"HKLM\SYSTEM\WOW6432Node\Policies",
+        r"HKLM\SYSTEM\CurrentControlSet\Hardware Profiles\0001",
+    ] {
+        assert_eq!(KeyPath::parse(text).unwrap().1, None, "{text}");
+    }
+}
+
+#[test]
 fn the_current_control_set_is_the_first_one() {
     for text in [
         r"HKLM\SYSTEM\CurrentControlSet\Services\cexecsvc",

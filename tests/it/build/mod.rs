@@ -7,4 +7,5 @@ mod interrupted;
 mod pushed;
 mod readers;
 mod refused;
+mod registry;
 mod told;

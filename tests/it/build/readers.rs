@@ -124,6 +124,10 @@ fn skopeo_reads_layouts_and_archives_and_tar_their_layers() {
     let blob = blob.to_str().unwrap();
     let expected = [
         "Hives",
+        "Hives/DefaultUser_Delta",
+        "Hives/Sam_Delta",
+        "Hives/Security_Delta",
+        "Hives/Software_Delta",
         "Hives/System_Delta",
         "Files",
         "Files/app",

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use wincimg::windows::hive::{FileTime, Hive, Key, edits, merged, write_deltas};
+use wincimg::windows::hive::{
+    FileTime, Hive, HiveFile, Key, edits, layer_hives, merged, write_deltas,
+};
 use wincimg::windows::regfile;
 use wincimg::windows::registry::{
     DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, upcase,
@@ -161,6 +163,22 @@ fn full_base() -> Vec<RegistryEdit> {
     all.into_iter().map(value).collect()
 }
 
+/// Whether a plain registry has a key.
+fn has(plain: &Plain, key: &KeyPath) -> bool {
+    let path: Vec<_> = key
+        .components()
+        .iter()
+        .map(|name| upcase::Folded::new(name))
+        .collect();
+    path.is_empty() || plain.0.contains_key(&path)
+}
+
+fn software(hives: &[HiveFile]) -> Option<&[u8]> {
+    let mut hives = hives.iter();
+    let hive = hives.find(|hive| hive.name == "Software_Delta")?;
+    Some(&hive.bytes)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -200,6 +218,46 @@ proptest! {
     }
 
     #[test]
+    fn a_layer_on_a_known_base_comes_to_what_the_edits_say_and_creates_nothing_else(
+        below in vec(addition(), 1..6),
+        above in vec(edit(), 1..12),
+    ) {
+        let mut plain = Plain::default();
+        for edit in &below {
+            plain.apply(edit);
+        }
+        let exists = |key: &KeyPath| Some(has(&plain, key));
+        let hives = layer_hives(&above, &exists, FileTime(1)).unwrap();
+        prop_assert!(hives.is_empty() || hives.len() == 5);
+        let base = hive_of(&below);
+        let base = Hive::read(&base).unwrap().root;
+        let delta = software(&hives).map(|bytes| Hive::read(bytes).unwrap().root);
+        let view = merged(Some(base), delta).unwrap();
+        for edit in &above {
+            plain.apply(edit);
+        }
+        prop_assert_eq!(Plain::of(&view), plain);
+    }
+
+    #[test]
+    fn a_layer_on_an_unknown_base_creates_no_key_that_no_edit_creates(above in vec(edit(), 1..12)) {
+        let exists = |key: &KeyPath| key.components().is_empty().then_some(true);
+        let Ok(hives) = layer_hives(&above, &exists, FileTime(1)) else {
+            return Ok(());
+        };
+        // On a base without any key only what is created may be there.
+        let mut plain = Plain::default();
+        plain.key(&[]);
+        for edit in &above {
+            plain.apply(edit);
+        }
+        let delta = software(&hives).map(|bytes| Hive::read(bytes).unwrap().root);
+        let view = merged(None, delta);
+        let seen = view.map_or_else(Plain::default, |root| Plain::of(&root));
+        prop_assert!(seen.0.keys().all(|key| plain.0.contains_key(key)), "{seen:?}");
+    }
+
+    #[test]
     fn a_registration_file_of_a_hive_makes_the_same_hive(
         first in addition(),
         mut list in vec(edit(), 0..12),
@@ -212,7 +270,7 @@ proptest! {
         let bytes = hive_of(&list);
         let hive = Hive::read(&bytes).unwrap();
         let text = regfile::export(Root::Software.long_name(), &hive.root);
-        let read = regfile::import(&regfile::to_utf16(&text)).unwrap();
+        let read = regfile::import(&regfile::to_utf16(&text)).unwrap().edits;
         prop_assert_eq!(hive_of(&read), bytes);
     }
 

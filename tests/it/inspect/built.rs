@@ -126,6 +126,7 @@ fn the_registry_file_of_an_image_holds_its_edits() {
     );
     let edits: Vec<String> = regfile::import(&output.stdout)
         .unwrap()
+        .edits
         .iter()
         .map(ToString::to_string)
         .filter(|edit| !edit.starts_with("create"))

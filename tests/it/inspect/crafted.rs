@@ -193,12 +193,16 @@ fn a_registry_file_does_what_the_layers_do() {
         .output()
         .unwrap();
     assert!(output.status.success());
-    let edits = wincimg::windows::regfile::import(&output.stdout).unwrap();
+    let edits = wincimg::windows::regfile::import(&output.stdout)
+        .unwrap()
+        .edits;
     let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!("registry_file", said.join("\n"));
     let mut merged = inspect(&layout.place, &["--format", "reg", "--merged"]);
     let output = merged.output().unwrap();
-    let edits = wincimg::windows::regfile::import(&output.stdout).unwrap();
+    let edits = wincimg::windows::regfile::import(&output.stdout)
+        .unwrap()
+        .edits;
     let said: Vec<String> = edits.iter().map(ToString::to_string).collect();
     assert!(said.iter().any(|edit| edit.contains("Kept")), "{said:?}");
     assert!(
@@ -260,6 +264,8 @@ fn a_hive_that_windows_wrote_is_shown_whole() {
     let mut file = inspect(&layout.place, &["--format", "reg"]);
     let output = file.output().unwrap();
     assert!(output.status.success());
-    let again = wincimg::windows::regfile::import(&output.stdout).unwrap();
+    let again = wincimg::windows::regfile::import(&output.stdout)
+        .unwrap()
+        .edits;
     assert!(again.len() >= changes.as_array().unwrap().len());
 }

@@ -1,0 +1,66 @@
+//! Keys that Windows keeps as links to other keys of the same hive.
+//!
+//! A program that opens such a key reaches the target. A layer knows no such detour: a plain key that
+//! it lays over a link hides the link. So an edit must name the target.
+
+use std::fmt;
+
+use super::Root;
+use super::upcase::same;
+
+/// A link between keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Link {
+    root: Root,
+    from: &'static [&'static str],
+    to: &'static [&'static str],
+}
+
+/// All that are known; `CurrentControlSet` is settled before.
+const LINKS: [Link; 3] = [
+    Link {
+        root: Root::System,
+        from: &["ControlSet001", "Hardware Profiles", "Current"],
+        to: &["ControlSet001", "Hardware Profiles", "0001"],
+    },
+    Link {
+        root: Root::Software,
+        from: &["WOW6432Node", "Policies"],
+        to: &["Policies"],
+    },
+    Link {
+        root: Root::Software,
+        from: &["WOW6432Node", "Classes"],
+        to: &["Classes", "WOW6432Node"],
+    },
+];
+
+impl Link {
+    /// Replaces the beginning of a path that goes through a link by the link's target.
+    pub(super) fn follow(root: Root, names: &mut Vec<String>) -> Option<Self> {
+        let link = LINKS.into_iter().find(|link| {
+            link.root == root
+                && names.len() >= link.from.len()
+                && names
+                    .iter()
+                    .zip(link.from)
+                    .all(|(name, from)| same(name, from))
+        })?;
+        names.splice(
+            ..link.from.len(),
+            link.to.iter().map(|&name| name.to_owned()),
+        );
+        Some(link)
+    }
+}
+
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hive = self.root.short_name();
+        let (from, to) = (self.from.join("\\"), self.to.join("\\"));
+        write!(
+            f,
+            r"{hive}\{from} is a link in Windows: changes go to {hive}\{to}"
+        )
+    }
+}

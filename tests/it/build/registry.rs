@@ -1,0 +1,56 @@
+//! Registry changes of recipes, as `inspect` reads them from what was built.
+
+use serde_json::{Value, json};
+
+use crate::site::{Site, stderr};
+
+#[test]
+fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
+    let site = Site::new();
+    let recipe = |more: &str| {
+        site.write(
+            "recipe.toml",
+            format!("name = \"app\"\nbase = \"nanoserver\"\n{more}"),
+        );
+        site.build(".")
+            .args(["--host-build", "17763.973", "--tag", "1"])
+            .args(["--output", "oci:layout"])
+            .output()
+            .unwrap()
+    };
+    let toolbar = "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Vendor\\Toolbar'\ndelete = true\n";
+    let refused = recipe(toolbar);
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(
+        said.contains(r"whether the base has HKLM\SOFTWARE\Vendor"),
+        "{said}"
+    );
+    assert!(
+        said.contains(r"[[registry]] key = 'HKLM\SOFTWARE\Vendor'"),
+        "{said}"
+    );
+
+    let named = "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Vendor'\n";
+    let linked = "[[registry]]\nkey = 'HKLM\\SOFTWARE\\WOW6432Node\\Policies\\Acme'\nvalues = { Empty = [] }\n";
+    let built = recipe(&format!("{named}{toolbar}{linked}"));
+    let said = stderr(&built);
+    assert!(built.status.success(), "{said}");
+    let note = r"note: HKLM\SOFTWARE\WOW6432Node\Policies is a link in Windows: changes go to HKLM\SOFTWARE\Policies";
+    assert!(said.contains(note), "{said}");
+    let inspected = site
+        .command(&["inspect", "oci:layout:1", "--registry", "--format", "json"])
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let layer = &found["images"][0]["registry"]["layers"][0];
+    let policies = r"HKLM\SOFTWARE\Policies\Acme";
+    assert_eq!(
+        layer["changes"],
+        json!([
+            {"action": "set_value", "key": policies, "name": "Empty", "type": "multi_sz", "value": []},
+            {"action": "delete_key", "key": r"HKLM\SOFTWARE\Vendor\Toolbar"},
+        ])
+    );
+    assert_eq!(layer["other_hives"], json!([]));
+}
