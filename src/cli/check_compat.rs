@@ -5,6 +5,7 @@ mod kube;
 mod watch;
 mod workloads;
 
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
@@ -25,8 +26,9 @@ use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
 use crate::oci::store::Location;
 use crate::report::{write_html, write_json, write_junit, write_markdown, write_sarif, write_text};
-use crate::rollout::{Details, Image, Plan, Request, Rollout, Simulation, apply_hotfix};
+use crate::rollout::{Details, Flags, Image, Named, Request, Rollout, Simulation, apply_hotfix};
 use crate::windows::compat::Isolation;
+use crate::windows::release;
 use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
 
@@ -60,7 +62,8 @@ pub(super) struct CheckCompat {
     /// How containers are isolated from the host
     #[arg(long, value_enum, default_value = "process")]
     isolation: IsolationArg,
-    /// Pretend that nodes run another version: win-a=17763.1158, or win-*=17763.1158 (repeatable)
+    /// Pretend that nodes run another version: win-a=17763.1158, or win-*=17763.1158 for those of
+    /// build 17763 (repeatable)
     #[arg(long, value_name = "NODE=BUILD")]
     simulate: Vec<Simulation>,
     /// Pretend that nodes have this update, where it is for their build (repeatable)
@@ -136,6 +139,10 @@ impl CheckCompat {
             plain,
             workloads,
             isolation: Some(self.isolation.into()),
+            flags: Flags {
+                registry: self.connection.to_words(),
+                kubectl: self.kube.to_words(),
+            },
             today: Some(self.on.unwrap_or_else(|| Zoned::now().date())),
         };
         let mut rollout = Rollout::new(request.clone());
@@ -145,9 +152,8 @@ impl CheckCompat {
             rollout = Rollout::new(request.clone());
         }
         rollout.what_if = what_if;
-        if self.plan {
-            rollout.plan = Some(Plan::new(&request, &rollout));
-        }
+        let plan = rollout.advise(&request);
+        rollout.plan = self.plan.then_some(plan);
         self.say_what_is_left_out(&rollout, session);
         self.write(&rollout)?;
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
@@ -185,6 +191,7 @@ impl CheckCompat {
                 .parse::<Location>()
                 .map_err(|error| Failure::from(error).hint("name images as `docker pull` does"))?;
         }
+        self.warn_of_unknown_builds(session);
         if self.names_images() && self.kube.chooses_workloads() {
             session.warn(
                 "--namespace and --selector have no effect: images are named, so the cluster's \
@@ -192,6 +199,24 @@ impl CheckCompat {
             );
         }
         Ok(())
+    }
+
+    /// Says which builds that were typed are of no Windows that is known.
+    fn warn_of_unknown_builds(&self, session: &Session) {
+        let simulated = self.simulate.iter().map(Simulation::version);
+        let images = self.image_builds.iter().copied();
+        let typed = self.hosts.typed_builds().chain(images).chain(simulated);
+        let builds: BTreeSet<u32> = typed.map(|version| version.build).collect();
+        for build in builds {
+            if release::of_build(build).is_none()
+                && let Some(near) = release::nearest_to_build(build)
+            {
+                session.warn(format_args!(
+                    "no known Windows has build {build}; the nearest is {} ({})",
+                    near.build, near.name
+                ));
+            }
+        }
     }
 
     /// Adds the nodes of the cluster, and where no image is named its workloads too.
@@ -229,14 +254,30 @@ impl CheckCompat {
         let mut changes = Vec::new();
         let nodes = |count: usize| format!("{count} node{}", if count == 1 { "" } else { "s" });
         for simulation in &self.simulate {
-            let count = simulation.apply(hosts);
-            if count == 0 {
-                return Err(
-                    Failure::usage(anyhow!("no node matches {}", simulation.nodes()))
-                        .hint("take names as `kubectl get nodes` lists them; * matches anything"),
-                );
+            let Named { moved, left } = simulation.apply(hosts);
+            let version = simulation.version();
+            let build = release::name_of(version.build);
+            if moved == 0 {
+                let pattern = simulation.nodes();
+                return Err(if left == 0 {
+                    Failure::usage(anyhow!("no node matches {pattern}"))
+                        .hint("take names as `kubectl get nodes` lists them; * matches anything")
+                } else {
+                    Failure::usage(anyhow!(
+                        "no node that matches {pattern} has build {} ({build})",
+                        version.build
+                    ))
+                    .hint(format!(
+                        "updates keep a node's build; name one node to move it to another: \
+                         --simulate NODE={version}"
+                    ))
+                });
             }
-            changes.push(format!("{} as {simulation}", nodes(count)));
+            let left = match left {
+                0 => String::new(),
+                left => format!(" ({} of other builds left)", nodes(left)),
+            };
+            changes.push(format!("{} as {simulation}{left}", nodes(moved)));
         }
         for kb in &self.simulate_hotfix {
             if Updates::embedded().of_kb(*kb).next().is_none() {

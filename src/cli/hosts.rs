@@ -45,6 +45,11 @@ impl HostArgs {
         !self.builds.is_empty() || self.nodes.is_some()
     }
 
+    /// The builds that were typed.
+    pub(super) fn typed_builds(&self) -> impl Iterator<Item = WindowsVersion> {
+        self.builds.iter().copied()
+    }
+
     /// Whether they come from stdin.
     pub(super) fn read_stdin(&self) -> bool {
         self.nodes.as_deref().is_some_and(input::is_stdin)

@@ -72,6 +72,22 @@ impl RegistryArgs {
         Ok(Registry::new(options, progress)?)
     }
 
+    /// The same flags again, each name and each value a word.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let mut words = Vec::new();
+        let mut flag = |name: &str, value: &str| words.extend([name, value].map(str::to_owned));
+        for host in &self.insecure {
+            flag("--insecure-registry", host);
+        }
+        if let Some(file) = &self.registry_config {
+            flag("--registry-config", &file.display().to_string());
+        }
+        if self.plain_credentials {
+            words.push("--plain-credentials".to_owned());
+        }
+        words
+    }
+
     /// How long such an answer is waited for.
     pub(super) fn patience(&self) -> Duration {
         self.timeout.unwrap_or(BRIEFLY)

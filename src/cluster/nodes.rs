@@ -15,11 +15,11 @@ use crate::windows::compat::{Edition, HostBuild, Runtime};
 use crate::windows::version::WindowsVersion;
 
 /// The label that says which system a node runs.
-pub(super) const OS_LABEL: &str = "kubernetes.io/os";
+pub(crate) const OS_LABEL: &str = "kubernetes.io/os";
 /// Its name before Kubernetes 1.14.
 pub(super) const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
 /// The label that says which build of Windows a node runs.
-pub(super) const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
+pub(crate) const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
 
 /// A node, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -24,12 +24,19 @@ pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a Plan) -> Vec<Step<'a>> {
 
 fn title_of(rollout: &Rollout, action: &Action) -> String {
     match action {
+        Action::Pin { workload, pin, .. } => format!(
+            "keep {} on nodes with the label {}={}",
+            rollout.workloads[*workload].id, pin.label, pin.value
+        ),
         Action::Patch { to, kb, hosts, .. } => {
             let update = kb.map(|kb| format!(" with {kb}")).unwrap_or_default();
             let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
-            let count = hosts.len();
-            let nodes = if count == 1 { "node" } else { "nodes" };
-            format!("bring {count} {nodes} to {to}{update}: {names}")
+            match hosts.len() {
+                1 => format!("drain 1 node, then bring it to {to}{update}: {names}"),
+                count => format!(
+                    "drain {count} nodes one by one, and bring each to {to}{update}: {names}"
+                ),
+            }
         }
         Action::Rebuild { image, .. } => {
             format!("build {} again", rollout.images[*image].label())
@@ -63,6 +70,18 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
         .actions
         .iter()
         .map(|action| match action {
+            Action::Pin {
+                workload,
+                pin,
+                hosts,
+                commands,
+            } => json!({
+                "kind": "pin",
+                "workload": rollout.workloads[*workload].id,
+                "node_selector": {pin.label: pin.value},
+                "hosts": hosts.iter().map(|&host| host_name(rollout, host)).collect::<Vec<_>>(),
+                "commands": commands,
+            }),
             Action::Patch {
                 to,
                 kb,

@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use super::Shared;
 use super::image::{Content, Image, Variant};
-use super::{Shared, advice};
 use crate::cluster::nodes::Node;
 use crate::windows::compat::{
-    Concern, Edition, HostBuild, Isolation, Outcome, Rule, Runtime, choose, generation,
-    judge as judge_versions,
+    Concern, Edition, Fix, HostBuild, Isolation, Outcome, Rule, Runtime, accepted_builds, choose,
+    generation, judge as judge_versions,
 };
 use crate::windows::version::WindowsVersion;
 
@@ -124,6 +124,20 @@ pub fn severity(outcome: Outcome) -> u8 {
     }
 }
 
+/// Whether a plan can make the image start there, or it does as it is: nobody can tell of what could
+/// not be read, an image for Linux is not to be built over, and some hosts run no image at all.
+pub(super) fn is_mendable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
+    let is_old_client = host.build.is_some_and(|build| {
+        build.edition == Edition::Client && accepted_builds(build.version.build).count() == 1
+    });
+    finding.outcome != Outcome::Unknown
+        && finding.rule != Concern::NotWindows.name()
+        && finding.isolation != Isolation::HostProcess
+        && !(finding.isolation == Isolation::Process && is_old_client)
+        && host.architecture == "amd64"
+        && !matches!(image.content, Content::Unreadable { .. })
+}
+
 /// Judges every question once; what is found twice is one finding, so that reports say it once.
 pub(super) struct Judge<'a> {
     images: &'a [Image],
@@ -205,9 +219,9 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         };
     }
     match &image.content {
-        Content::Stated(version) => by_version(host, image, Some(*version), None, isolation),
-        Content::Single(variant) => single(host, image, variant, isolation),
-        Content::Index(variants) => of_index(host, image, variants, isolation),
+        Content::Stated(version) => by_version(host, Some(*version), None, isolation),
+        Content::Single(variant) => single(host, variant, isolation),
+        Content::Index(variants) => of_index(host, variants, isolation),
         Content::Unreadable { reason, hint } => Finding {
             outcome: Outcome::Unknown,
             rule: Rule::UnknownBuild.name(),
@@ -221,62 +235,60 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
     }
 }
 
-fn single(host: &HostKind, image: &Image, variant: &Variant, isolation: Isolation) -> Finding {
+fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
     if variant.os != "windows" {
-        return not_windows(&variant.platform(), image, host, isolation);
+        return not_windows(&variant.platform(), isolation);
     }
     if variant.architecture != host.architecture {
         return Finding {
             image_build: variant.version,
-            ..no_match(host, image, std::slice::from_ref(variant), isolation)
+            ..no_match(host, std::slice::from_ref(variant), isolation)
         };
     }
-    by_version(host, image, variant.version, Some(0), isolation)
+    by_version(host, variant.version, Some(0), isolation)
 }
 
-fn of_index(host: &HostKind, image: &Image, variants: &[Variant], isolation: Isolation) -> Finding {
+fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Finding {
     if !variants.iter().any(|variant| variant.os == "windows") {
-        return not_windows(&platforms(variants), image, host, isolation);
+        return not_windows(&platforms(variants), isolation);
     }
     let Some(build) = host.build else {
         return Finding {
             reason: "the host's Windows version is not known, and it decides which image of the \
                      index is taken"
                 .to_owned(),
-            ..by_version(host, image, None, None, isolation)
+            ..by_version(host, None, None, isolation)
         };
     };
     let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
     choose(&entries, build, &host.architecture, host.runtime)
         .into_iter()
-        .map(|place| by_version(host, image, variants[place].version, Some(place), isolation))
+        .map(|place| by_version(host, variants[place].version, Some(place), isolation))
         .max_by_key(|finding| severity(finding.outcome))
-        .unwrap_or_else(|| no_match(host, image, variants, isolation))
+        .unwrap_or_else(|| no_match(host, variants, isolation))
 }
 
 fn by_version(
     host: &HostKind,
-    image: &Image,
     version: Option<WindowsVersion>,
     variant: Option<usize>,
     isolation: Isolation,
 ) -> Finding {
     let verdict = judge_versions(host.build, version, isolation);
-    let advice = advice::for_verdict(&verdict, image, version);
     let hosts = host.versions().unwrap_or_default();
     Finding {
         outcome: verdict.outcome,
         rule: verdict.rule.name(),
         reason: verdict.reason_for(&hosts),
-        fix: advice.text,
-        commands: advice.commands,
+        fix: verdict.fix.map(|fix| in_words(fix, host.build)),
+        commands: Vec::new(),
         isolation,
         image_build: version,
         variant,
     }
 }
 
-fn no_match(host: &HostKind, image: &Image, variants: &[Variant], isolation: Isolation) -> Finding {
+fn no_match(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Finding {
     let wanted = match host.build {
         Some(build) => format!(
             "windows/{} for build {}",
@@ -288,24 +300,38 @@ fn no_match(host: &HostKind, image: &Image, variants: &[Variant], isolation: Iso
         "the image has no entry for the node's runtime: expected {wanted}, found {}",
         platforms(variants)
     );
-    let advice = advice::add_platform(image, host);
     Finding {
-        fix: advice.text,
-        commands: advice.commands,
+        fix: Some("build the image for this host too".to_owned()),
         ..concern(Concern::NoMatchingPlatform, reason, isolation)
     }
 }
 
-fn not_windows(found: &str, image: &Image, host: &HostKind, isolation: Isolation) -> Finding {
-    let advice = advice::add_platform(image, host);
+fn not_windows(found: &str, isolation: Isolation) -> Finding {
+    let fix = "name an image for Windows, or keep its pods off these nodes with nodeSelector: \
+               {kubernetes.io/os: linux}";
     Finding {
-        fix: advice.text,
-        commands: advice.commands,
+        fix: Some(fix.to_owned()),
         ..concern(
             Concern::NotWindows,
             format!("the image is not for Windows: found {found}"),
             isolation,
         )
+    }
+}
+
+/// What would make this image start on this host. A host that is patched is drained first, so that
+/// comes after building again.
+fn in_words(fix: Fix, host: Option<HostBuild>) -> String {
+    match (fix, host) {
+        (Fix::PatchHost { to, kb }, Some(host)) => {
+            let rebuild = Fix::RebuildImage {
+                host,
+                or_hyperv: false,
+            };
+            let with = kb.map(|kb| format!(" with {kb}")).unwrap_or_default();
+            format!("{rebuild}; or drain the host and bring it to {to}{with}")
+        }
+        (fix, _) => fix.to_string(),
     }
 }
 

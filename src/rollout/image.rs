@@ -6,6 +6,7 @@ use crate::cluster::nodes::Node;
 use crate::cluster::scheduling::System;
 use crate::cluster::workloads::{Workload, WorkloadId};
 use crate::oci::document::Digest;
+use crate::oci::store::Location;
 use crate::windows::compat::Entry;
 use crate::windows::version::WindowsVersion;
 
@@ -81,6 +82,11 @@ impl Image {
             (None, Some(version)) => version.to_string(),
             (None, None) => "?".to_owned(),
         }
+    }
+
+    /// Where it is, read as a place.
+    pub(super) fn location(&self) -> Option<Location> {
+        self.reference.as_deref()?.parse().ok()
     }
 
     /// The images that it can mean.

@@ -24,14 +24,15 @@ use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::{Workload, WorkloadId};
 use crate::windows::compat::{Isolation, Outcome};
 
+pub use advice::Flags;
 pub use details::Details;
 pub use fetch::{Wanted, fetch};
 pub use finding::{Finding, HostKind, severity};
 pub use image::{Content, Image, Variant};
 pub use notices::Notice;
 pub use placement::{Placement, Selection};
-pub use plan::{Action, Plan};
-pub use simulate::{Simulation, apply_hotfix};
+pub use plan::{Action, Pin, Plan};
+pub use simulate::{Named, Simulation, apply_hotfix};
 
 use finding::Judge;
 use placement::Selections;
@@ -51,6 +52,8 @@ pub struct Request {
     pub isolation: Option<Isolation>,
     /// The day on which support is looked at.
     pub today: Option<Date>,
+    /// What the commands that are advised need as this run did.
+    pub flags: Flags,
 }
 
 /// The answers.
@@ -118,6 +121,7 @@ impl Rollout {
             workloads,
             isolation,
             today,
+            flags: _,
         } = request;
         let usual = isolation.unwrap_or(Isolation::Process);
         let NodeList {

@@ -9,11 +9,21 @@ use crate::windows::update::{Kb, Update, Updates};
 use crate::windows::version::WindowsVersion;
 
 /// Nodes that are taken to run another version: `NODE=BUILD`, where a `*` in NODE stands for
-/// anything.
+/// anything. A pattern moves nodes of BUILD's own build alone: no update changes the build. A node
+/// that is named moves to any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Simulation {
     nodes: String,
     version: WindowsVersion,
+}
+
+/// How many nodes a simulation names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Named {
+    /// Those that have their new version now.
+    pub moved: usize,
+    /// Those of other builds, which stay as they are.
+    pub left: usize,
 }
 
 /// A text that says no such thing.
@@ -56,14 +66,32 @@ impl Simulation {
         &self.nodes
     }
 
-    /// Gives the nodes that it names their new version, and says how many these are.
-    pub fn apply(&self, nodes: &mut [Node]) -> usize {
-        let named = nodes.iter_mut().filter(|node| {
+    /// The version that they are taken to run.
+    pub fn version(&self) -> WindowsVersion {
+        self.version
+    }
+
+    /// Gives the nodes that it names their new version.
+    pub fn apply(&self, nodes: &mut [Node]) -> Named {
+        let is_pattern = self.nodes.contains('*');
+        let mut named = Named::default();
+        for node in nodes {
             let version = node.build.map(|build| build.to_string());
             let name = node.name.as_deref().or(version.as_deref());
-            name.is_some_and(|name| fits(&self.nodes, name))
-        });
-        named.map(|node| move_to(node, self.version)).count()
+            if !name.is_some_and(|name| fits(&self.nodes, name)) {
+                continue;
+            }
+            let has_build = node
+                .build
+                .is_some_and(|build| build.version.build == self.version.build);
+            if is_pattern && !has_build {
+                named.left += 1;
+            } else {
+                move_to(node, self.version);
+                named.moved += 1;
+            }
+        }
+        named
     }
 }
 
@@ -152,10 +180,38 @@ mod tests {
     }
 
     #[test]
+    fn a_pattern_moves_nodes_of_its_build_alone() {
+        let mut nodes = [
+            node("win-a", "17763.973"),
+            node("win-b", "20348.2402"),
+            node("win-c", "17763"),
+            Node {
+                build: None,
+                ..node("win-d", "17763.1")
+            },
+            node("other", "17763.973"),
+        ];
+        let simulation: Simulation = "win-*=17763.1158".parse().unwrap();
+        assert_eq!(simulation.apply(&mut nodes), Named { moved: 2, left: 2 });
+        assert_eq!(nodes[3].build, None);
+        nodes[3].build = nodes[4].build;
+        assert_eq!(
+            versions(&nodes),
+            [
+                "17763.1158",
+                "20348.2402",
+                "17763.1158",
+                "17763.973",
+                "17763.973"
+            ]
+        );
+    }
+
+    #[test]
     fn a_node_moves_with_its_label() {
         let mut nodes = [node("win-a", "17763.973"), node("other", "17763.973")];
-        let simulation: Simulation = "win-*=20348.2402".parse().unwrap();
-        assert_eq!(simulation.apply(&mut nodes), 1);
+        let simulation: Simulation = "win-a=20348.2402".parse().unwrap();
+        assert_eq!(simulation.apply(&mut nodes), Named { moved: 1, left: 0 });
         assert_eq!(versions(&nodes), ["20348.2402", "17763.973"]);
         assert_eq!(
             nodes[0].labels["node.kubernetes.io/windows-build"],

@@ -92,6 +92,13 @@ pub fn up_to_build(build: u32) -> Option<&'static Release> {
     RELEASES[..after].last()
 }
 
+/// The release whose build is nearest to one that may be mistyped.
+pub fn nearest_to_build(build: u32) -> Option<&'static Release> {
+    RELEASES
+        .iter()
+        .min_by_key(|release| release.build.abs_diff(build))
+}
+
 /// The release that a word in a tag stands for: `ltsc2019`, `1809`, `20H2`.
 pub fn named_in_tag(word: &str) -> Option<&'static Release> {
     RELEASES.iter().find(|release| {
@@ -179,6 +186,14 @@ mod tests {
         assert_eq!(up_to(17763), Some(17763));
         assert_eq!(up_to(17764), Some(17763));
         assert_eq!(up_to(99999), Some(26200));
+    }
+
+    #[test]
+    fn a_mistyped_build_is_near_the_one_that_was_meant() {
+        let near = |build| nearest_to_build(build).map(|release| release.build);
+        assert_eq!(near(20384), Some(20348));
+        assert_eq!(near(17736), Some(17763));
+        assert_eq!(near(99999), Some(26200));
     }
 
     #[test]

@@ -33,6 +33,14 @@ impl KubeArgs {
         self.namespace.is_some() || self.selector.is_some()
     }
 
+    /// What kubectl needs to speak to the same cluster.
+    pub(super) fn to_words(&self) -> Vec<String> {
+        let context = self.context.iter();
+        context
+            .flat_map(|context| ["--context".to_owned(), context.clone()])
+            .collect()
+    }
+
     pub(super) async fn connect(&self) -> Result<Cluster, Failure> {
         Ok(Cluster::connect(self.context.as_deref()).await?)
     }

@@ -7,7 +7,7 @@ use clap::Parser as _;
 use crate::cli::Cli;
 use crate::cluster::nodes::{Node, NodeList};
 use crate::oci::document::Digest;
-use crate::rollout::{Action, Content, Image, Plan, Request, Rollout, Variant};
+use crate::rollout::{Action, Content, Flags, Image, Request, Rollout, Variant};
 use crate::windows::compat::HostBuild;
 
 /// What a shell makes of a command line.
@@ -40,6 +40,7 @@ fn everything_wrong() -> Request {
     let hosts = [
         "14393.3504",
         "17763.973",
+        "17763.1500",
         "17763",
         "20348.2402",
         "26100.2314",
@@ -72,6 +73,10 @@ fn everything_wrong() -> Request {
         },
         plain: images.len(),
         images: images.into(),
+        flags: Flags {
+            registry: vec!["--insecure-registry".to_owned(), "repo.example".to_owned()],
+            kubectl: Vec::new(),
+        },
         ..Request::default()
     }
 }
@@ -79,8 +84,8 @@ fn everything_wrong() -> Request {
 #[test]
 fn every_command_that_is_advised_is_one_of_this_program() {
     let request = everything_wrong();
-    let rollout = Rollout::new(request.clone());
-    let plan = Plan::new(&request, &rollout);
+    let mut rollout = Rollout::new(request.clone());
+    let plan = rollout.advise(&request);
     let advised = rollout.checks().flat_map(|check| &check.finding.commands);
     let planned = plan.actions.iter().flat_map(Action::commands);
     let mut kinds = std::collections::BTreeSet::new();

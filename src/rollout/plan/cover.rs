@@ -31,7 +31,7 @@ fn serves(base: WindowsVersion, host: Served) -> bool {
     }
 }
 
-fn base_for(host: WindowsVersion) -> WindowsVersion {
+pub(super) fn base_for(host: WindowsVersion) -> WindowsVersion {
     match base_release_for(host.build) {
         Some(release) if release.build != host.build => Updates::embedded()
             .newest(release.build)

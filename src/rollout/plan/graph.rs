@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::rollout::{Content, HostKind, Image, Rollout, Variant};
-use crate::windows::compat::{
-    Edition, HostBuild, Isolation, Outcome, Runtime, accepted_builds, choose, generation,
-};
+use super::pin::Pin;
+use crate::rollout::finding::is_mendable;
+use crate::rollout::{HostKind, Image, Rollout, Variant};
+use crate::windows::compat::{HostBuild, Isolation, Outcome, Runtime, choose, generation};
 use crate::windows::update::{Update, Updates};
 use crate::windows::version::WindowsVersion;
 
@@ -40,7 +40,7 @@ pub(super) struct Served {
 }
 
 /// What is done.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Choice {
     /// Groups that are patched, and to which version.
     pub(super) patched: BTreeMap<usize, WindowsVersion>,
@@ -52,18 +52,19 @@ pub(super) struct Choice {
 struct Component {
     groups: Vec<usize>,
     images: Vec<usize>,
-    /// For each image the generation of what the groups take of it, where it is one.
-    taken: Vec<Option<u32>>,
-    /// The generations that they can end up in, and the version that brings a host there.
-    options: Vec<(u32, WindowsVersion)>,
 }
 
 impl<'a> Graph<'a> {
-    pub(super) fn of(rollout: &'a Rollout) -> Self {
+    /// The hosts and images as they meet once workloads are pinned.
+    pub(super) fn of(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
         let mut of_host: Vec<Vec<u32>> = vec![Vec::new(); rollout.hosts.len()];
         for (index, placement) in (0..).zip(&rollout.placements) {
+            let pin = placement.workload.and_then(|workload| pins.get(&workload));
             for &(host, _) in &placement.selection.hosts {
-                of_host[host as usize].push(index);
+                let host = host as usize;
+                if pin.is_none_or(|pin| pin.admits(&rollout.hosts[host])) {
+                    of_host[host].push(index);
+                }
             }
         }
         let mut places: HashMap<(usize, Vec<u32>), usize> = HashMap::new();
@@ -102,43 +103,44 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// The cheapest choice.
-    pub(super) fn choose(&self) -> Choice {
-        let components = self.components();
-        let must = self.must_be_rebuilt();
-        let mut picked: Vec<usize> = vec![0; components.len()];
-        // An image can be in a component of each of several builds; so each is looked at again until
-        // none has a cheaper option, given the others'.
-        loop {
-            let mut changed = false;
-            for index in 0..components.len() {
-                let cost_of = |option: usize| {
-                    let mut trial = picked.clone();
-                    trial[index] = option;
-                    self.cost(&self.carry_out(&components, &trial, &must))
-                };
-                let best = (0..components[index].options.len())
-                    // Of two that cost the same the newer generation, for its updates.
-                    .min_by_key(|&option| (cost_of(option), std::cmp::Reverse(option)));
-                if let Some(best) = best
-                    && cost_of(best) < cost_of(picked[index])
-                {
-                    picked[index] = best;
-                    changed = true;
-                }
-            }
-            if !changed {
-                return self.carry_out(&components, &picked, &must);
-            }
-        }
+    /// The hosts that are patched, each with its new version.
+    pub(super) fn patched_hosts(&self, choice: &Choice) -> BTreeMap<usize, WindowsVersion> {
+        let patched = choice.patched.iter();
+        patched
+            .flat_map(|(&group, &to)| self.groups[group].hosts.iter().map(move |&host| (host, to)))
+            .collect()
     }
 
-    fn cost(&self, choice: &Choice) -> usize {
-        let patched = choice
-            .patched
-            .keys()
-            .map(|&group| self.groups[group].hosts.len());
-        patched.sum::<usize>() + choice.rebuilt.len()
+    /// The choice that patches the fewest hosts, and of those builds the fewest images.
+    ///
+    /// Hosts of one build that images connect end up in one generation, and none goes back: it is
+    /// the newest that one of them is in already.
+    pub(super) fn choose(&self) -> Choice {
+        let mut choice = Choice {
+            rebuilt: self.must_be_rebuilt(),
+            ..Choice::default()
+        };
+        for component in self.components() {
+            let of_hosts = component.groups.iter();
+            let Some(wanted) = of_hosts
+                .filter_map(|&group| generation(self.groups[group].build.version))
+                .max()
+            else {
+                continue;
+            };
+            for &image in &component.images {
+                if self.taken(&component, image) != Some(wanted) {
+                    choice.rebuilt.insert(image);
+                }
+            }
+            let to = self.target(&component, wanted);
+            for &group in &component.groups {
+                if generation(self.groups[group].build.version) != Some(wanted) {
+                    choice.patched.insert(group, to);
+                }
+            }
+        }
+        choice
     }
 
     /// Images that only building again mends, whatever is patched.
@@ -156,34 +158,6 @@ impl<'a> Graph<'a> {
             }
         }
         must
-    }
-
-    fn carry_out(
-        &self,
-        components: &[Component],
-        picked: &[usize],
-        must: &BTreeSet<usize>,
-    ) -> Choice {
-        let mut choice = Choice {
-            rebuilt: must.clone(),
-            ..Choice::default()
-        };
-        for (component, &option) in components.iter().zip(picked) {
-            let Some(&(wanted, to)) = component.options.get(option) else {
-                continue;
-            };
-            for (&image, taken) in component.images.iter().zip(&component.taken) {
-                if *taken != Some(wanted) {
-                    choice.rebuilt.insert(image);
-                }
-            }
-            for &group in &component.groups {
-                if generation(self.groups[group].build.version) != Some(wanted) {
-                    choice.patched.insert(group, to);
-                }
-            }
-        }
-        choice
     }
 
     /// The generation of what a component's hosts take of an image.
@@ -212,7 +186,8 @@ impl<'a> Graph<'a> {
 
     /// The version that brings a host into a generation: the update that reaches the newest image
     /// there, or the newest host.
-    fn target(&self, component: &Component, build: u32, wanted: u32) -> WindowsVersion {
+    fn target(&self, component: &Component, wanted: u32) -> WindowsVersion {
+        let build = self.groups[component.groups[0]].build.version.build;
         let of_images = component
             .images
             .iter()
@@ -268,59 +243,20 @@ impl<'a> Graph<'a> {
             components.push(Component {
                 groups,
                 images: all_images.into_iter().collect(),
-                taken: Vec::new(),
-                options: Vec::new(),
             });
-        }
-        for component in &mut components {
-            let images = component.images.iter();
-            component.taken = images.map(|&image| self.taken(component, image)).collect();
-            component.options = self.options(component);
         }
         components
     }
-
-    /// The generations that all of a component can end up in: no host goes back.
-    fn options(&self, component: &Component) -> Vec<(u32, WindowsVersion)> {
-        let of_hosts = component
-            .groups
-            .iter()
-            .filter_map(|&group| generation(self.groups[group].build.version));
-        let oldest = of_hosts.max().unwrap_or_default();
-        let build = self.groups[component.groups[0]].build.version.build;
-        let of_images = component
-            .images
-            .iter()
-            .flat_map(|&image| self.versions(component, image))
-            .filter_map(generation);
-        let newest_line = generation(WindowsVersion::new(build, u32::MAX))
-            .filter(|generation| *generation != u32::MAX);
-        let options: BTreeSet<u32> = of_images
-            .chain(newest_line)
-            .chain([oldest])
-            .filter(|generation| *generation >= oldest)
-            .filter(|generation| *generation == oldest || is_reachable(build, *generation))
-            .collect();
-        options
-            .into_iter()
-            .map(|wanted| (wanted, self.target(component, build, wanted)))
-            .collect()
-    }
-}
-
-/// Whether some update brings a host into a generation.
-fn is_reachable(build: u32, wanted: u32) -> bool {
-    let updates = Updates::embedded().of_build(build).iter();
-    updates
-        .map(Update::version)
-        .any(|version| generation(version) == Some(wanted))
 }
 
 /// Whether the revision matters on a build, and is known.
 fn has_generations(version: WindowsVersion) -> bool {
-    let differs = generation(WindowsVersion::new(version.build, 0))
-        != generation(WindowsVersion::new(version.build, u32::MAX));
-    differs && generation(version).is_some()
+    revisions_matter(version.build) && generation(version).is_some()
+}
+
+/// Whether hosts of a build differ in what they take.
+pub(super) fn revisions_matter(build: u32) -> bool {
+    generation(WindowsVersion::new(build, 0)) != generation(WindowsVersion::new(build, u32::MAX))
 }
 
 /// The images that meet a host and that an action could mend or that are fine as they are.
@@ -342,11 +278,7 @@ fn meetings(
         for placed in &placement.images {
             let finding = &placed.findings[group];
             let image = &rollout.images[placed.image];
-            let is_readable = !matches!(image.content, Content::Unreadable { .. });
-            let is_hopeless = finding.outcome == Outcome::Unknown
-                || finding.isolation == Isolation::HostProcess
-                || (finding.isolation == Isolation::Process && is_old_client(build));
-            if is_readable && !is_hopeless {
+            if is_mendable(finding, image, &rollout.kinds[rollout.kind_of[host]]) {
                 let meeting = Meeting {
                     is_fine: finding.outcome != Outcome::Incompatible,
                     takes: finding
@@ -384,9 +316,4 @@ fn is_one_generation(image: &Image, kind: &HostKind, build: HostBuild) -> bool {
         .map(|place| variants[place].version.and_then(generation));
     let first = generations.next();
     generations.all(|other| Some(other) == first)
-}
-
-fn is_old_client(build: HostBuild) -> bool {
-    let takes_one = accepted_builds(build.version.build).count() == 1;
-    build.edition == Edition::Client && takes_one
 }

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 
 use super::*;
-use crate::cluster::nodes::{Node, NodeList};
+use crate::cluster::nodes::NodeList;
 use crate::cluster::workloads::WorkloadList;
+use crate::rollout::Flags;
 use crate::windows::compat::HostBuild;
 
 fn version(text: &str) -> WindowsVersion {
@@ -46,16 +47,21 @@ fn plan(request: &Request) -> Plan {
     Plan::new(request, &Rollout::new(request.clone()))
 }
 
-/// The plan in short: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`.
+/// The plan in short: `patch n0,n1 to 17763.1158`, `build i0 for 17763.973 20348.1`, `pin p0 to
+/// 10.0.17763`.
 fn short(hosts: &[&str], images: &[&str]) -> Vec<String> {
-    let request = request(hosts, images);
-    let plan = plan(&request);
+    short_of(&request(hosts, images))
+}
+
+fn short_of(request: &Request) -> Vec<String> {
+    let plan = plan(request);
     assert_eq!(plan.then.incompatible, 0, "{plan:?}");
     let words = |versions: &[WindowsVersion]| {
         let words: Vec<String> = versions.iter().map(ToString::to_string).collect();
         words.join(" ")
     };
     let actions = plan.actions.iter().map(|action| match action {
+        Action::Pin { workload, pin, .. } => format!("pin p{workload} to {}", pin.value),
         Action::Patch { to, hosts, .. } => {
             let names: Vec<String> = hosts.iter().map(|host| format!("n{host}")).collect();
             format!("patch {} to {to}", names.join(","))
@@ -74,10 +80,10 @@ fn nothing_is_done_where_everything_starts() {
 }
 
 #[test]
-fn one_node_is_patched_rather_than_two_images_built() {
+fn images_are_built_rather_than_a_node_drained_and_patched() {
     assert_eq!(
         short(&["17763.973"], &["17763.1158", "17763.2114"]),
-        ["patch n0 to 17763.2114"]
+        ["build i0 for 17763.973", "build i1 for 17763.973"]
     );
 }
 
@@ -94,7 +100,7 @@ fn a_patched_node_takes_its_old_images_along() {
     // n1 needs the new side, and shares its image with n0.
     assert_eq!(
         short(&["17763.973", "17763.1158"], &["17763.973"]),
-        ["patch n0 to 17763.1158", "build i0 for 17763.1158"]
+        ["build i0 for 17763.1158", "patch n0 to 17763.1158"]
     );
 }
 
@@ -102,7 +108,7 @@ fn a_patched_node_takes_its_old_images_along() {
 fn server_2016_ends_up_at_one_revision() {
     assert_eq!(
         short(&["14393.3504", "14393.3630"], &["14393.3630", "14393.3504"]),
-        ["patch n0 to 14393.3630", "build i1 for 14393.3630"]
+        ["build i1 for 14393.3630", "patch n0 to 14393.3630"]
     );
 }
 
@@ -117,8 +123,9 @@ fn one_build_serves_all_newer_hosts_that_take_it() {
     );
     assert_eq!(
         short(&["25398.1", "26100.2314"], &["17763.5696"]),
-        ["build i0 for 25398.1"],
-        "annual releases have no base of their own, and take that of 20348"
+        ["build i0 for 17763.5696 25398.1"],
+        "annual releases have no base of their own, and take that of 20348; what the image has for \
+         other builds stays"
     );
 }
 
@@ -168,23 +175,185 @@ fn an_image_on_a_disk_is_built_there_again_and_pushed_nowhere() {
 
 #[test]
 fn commands_are_ready_to_type() {
-    let plan = plan(&request(
-        &["17763.973"],
-        &["17763.1158", "17763.1158", "20348.1"],
-    ));
+    let mut request = request(&["17763.973", "17763.1158"], &["17763.1158", "20348.1"]);
+    request.flags = Flags {
+        registry: vec!["--insecure-registry".to_owned(), "repo.example".to_owned()],
+        kubectl: vec!["--context".to_owned(), "my cluster".to_owned()],
+    };
+    let plan = plan(&request);
+    let commands: Vec<&[String]> = plan.actions.iter().map(Action::commands).collect();
     assert_eq!(
-        plan.actions[0].commands(),
+        commands[0],
+        [
+            "wincimg build RECIPE --host-build 17763.1158 --host-build 20348.1 --registry \
+             repo.example --name i1 --tag 1 --push --insecure-registry repo.example"
+        ]
+    );
+    assert_eq!(
+        commands[1],
         [
             "wincimg hotfix fetch 17763.1158 --output ./hotfix",
             "wincimg hotfix script 17763.1158 --files ./hotfix --output install.ps1",
+            "kubectl drain n0 --ignore-daemonsets --context 'my cluster'",
         ]
+    );
+}
+
+#[test]
+fn what_an_image_has_for_other_systems_is_kept() {
+    let mut request = request(&["20348.1"], &["17763.1"]);
+    let linux = Variant {
+        os: "linux".to_owned(),
+        architecture: "amd64".to_owned(),
+        ..Variant::default()
+    };
+    let old = single("17763.973");
+    request.images[0].content = Content::Index(vec![linux, single("17763.914"), old]);
+    let plan = plan(&request);
+    assert_eq!(
+        plan.actions[0].commands(),
+        [
+            "wincimg build RECIPE --host-build 17763.973 --host-build 20348.1 --registry \
+             repo.example --name i0 --tag 1 --push --join"
+        ]
+    );
+}
+
+/// A workload: its kind, the images of its containers, and the nodes that it names, each by number.
+type Landing = (&'static str, Vec<usize>, u32);
+
+/// Lets images land on some of the hosts alone, by workloads that name them.
+fn land(request: &mut Request, landings: &[Landing]) {
+    let documents = landings.iter().enumerate().map(|(index, landing)| {
+        let (kind, images, hosts) = landing;
+        let names = (0..32).filter(|host| hosts >> host & 1 == 1);
+        let names: Vec<String> = names.map(|host| format!("n{host}")).collect();
+        let containers = images
+            .iter()
+            .map(|image| format!("{{image: repo.example/i{image}:1}}"));
+        let spec = format!(
+            "{{os: {{name: windows}}, containers: [{}], affinity: {{nodeAffinity: \
+             {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchFields: \
+             [{{key: metadata.name, operator: In, values: [{}]}}]}}]}}}}}}}}",
+            containers.collect::<Vec<_>>().join(", "),
+            names.join(", ")
+        );
+        let template = format!("{{template: {{spec: {spec}}}}}");
+        let spec = match *kind {
+            "Pod" => spec,
+            "CronJob" => format!("{{jobTemplate: {{spec: {template}}}}}"),
+            _ => template,
+        };
+        format!("kind: {kind}\nmetadata: {{name: p{index}}}\nspec: {spec}\n")
+    });
+    let text: Vec<String> = documents.collect();
+    let mut list = WorkloadList::default();
+    list.read(&text.join("---\n"), "test").unwrap();
+    request.workloads = list.into_workloads();
+    request.plain = 0;
+}
+
+fn landed(hosts: &[&str], images: &[&str], landings: &[Landing]) -> Request {
+    let mut request = request(hosts, images);
+    land(&mut request, landings);
+    request
+}
+
+#[test]
+fn a_workload_stays_where_it_starts() {
+    let hosts = ["17763.1158", "20348.1", "20348.2402", "17763.5696"];
+    let pinned = |kind| landed(&hosts, &["20348.1"], &[(kind, vec![0], 0b0111)]);
+    assert_eq!(
+        short_of(&pinned("Deployment")),
+        ["pin p0 to 10.0.20348"],
+        "the image is not built again"
     );
     assert_eq!(
-        plan.actions[1].commands(),
-        [
-            "wincimg build RECIPE --host-build 17763.1158 --registry repo.example --name i2 --tag 1 --push"
+        short_of(&pinned("Pod")),
+        ["build i0 for 17763.1158 20348.1"],
+        "a pod cannot be moved"
+    );
+    let plan = plan(&pinned("CronJob"));
+    let Action::Pin {
+        hosts, commands, ..
+    } = &plan.actions[0]
+    else {
+        panic!("{plan:?}");
+    };
+    assert_eq!(hosts, &[1, 2]);
+    assert_eq!(
+        commands,
+        &[
+            "kubectl patch cronjob p0 --namespace default --type merge --patch \
+             '{\"spec\":{\"jobTemplate\":{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
+             {\"node.kubernetes.io/windows-build\":\"10.0.20348\"}}}}}}}'"
         ]
     );
+}
+
+#[test]
+fn a_workload_is_not_pinned_where_its_image_is_built_again_anyway() {
+    let landings = [
+        ("Deployment", vec![0], 0b11),
+        ("Deployment", vec![1], 0b11),
+        ("Pod", vec![1], 0b01),
+    ];
+    assert_eq!(
+        short_of(&landed(
+            &["17763.1158", "20348.1"],
+            &["20348.1", "20348.2"],
+            &landings
+        )),
+        ["pin p0 to 10.0.20348", "build i1 for 17763.1158 20348.1"]
+    );
+}
+
+#[test]
+fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}]}}}\n";
+    let mut list = WorkloadList::default();
+    list.read(text, "test").unwrap();
+    request.workloads = list.into_workloads();
+    request.plain = 0;
+    request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
+    let mut rollout = Rollout::new(request.clone());
+    assert!(rollout.advise(&request).actions.is_empty());
+    assert_eq!(rollout.notices[0].finding.rule, "no-windows-selector");
+    assert_eq!(
+        rollout.notices[0].finding.commands,
+        [
+            "kubectl patch deployment p0 --namespace default --context production --type merge \
+             --patch '{\"spec\":{\"template\":{\"spec\":{\"nodeSelector\":\
+             {\"kubernetes.io/os\":\"windows\"}}}}}'"
+        ]
+    );
+}
+
+#[test]
+fn an_image_for_linux_is_never_built_over() {
+    let linux = Variant {
+        os: "linux".to_owned(),
+        architecture: "amd64".to_owned(),
+        ..Variant::default()
+    };
+    let mut request = landed(&["20348.1"], &["20348.1"], &[]);
+    request.images[0].content = Content::Single(linux);
+    request.plain = 1;
+    assert!(plan(&request).actions.is_empty());
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}], nodeSelector: {kubernetes.io/os: windows}}}}\n";
+    let mut list = WorkloadList::default();
+    list.read(text, "test").unwrap();
+    request.workloads = list.into_workloads();
+    request.plain = 0;
+    assert!(plan(&request).actions.is_empty(), "no node runs Linux");
+    request.nodes.others.push(Node {
+        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
+        ..Node::of_build(HostBuild::new(version("20348.1")))
+    });
+    assert_eq!(short_of(&request), ["pin p0 to linux"]);
 }
 
 const HOSTS: [&str; 9] = [
@@ -199,92 +368,135 @@ const HOSTS: [&str; 9] = [
     "26100.2314",
 ];
 
-/// Lets each image land on some of the hosts alone, by a workload that names them.
-fn land(request: &mut Request, landings: &[u32]) {
-    let hosts = u32::try_from(request.nodes.windows.len()).unwrap();
-    let documents = (0_u32..).zip(landings).map(|(index, landing)| {
-        let names: Vec<String> = (0..hosts)
-            .filter(|host| landing >> host & 1 == 1)
-            .map(|host| format!("n{host}"))
-            .collect();
-        format!(
-            "kind: Pod\nmetadata: {{name: p{index}}}\nspec: {{os: {{name: windows}}, \
-             containers: [{{image: repo.example/i{index}:1}}], affinity: {{nodeAffinity: \
-             {{requiredDuringSchedulingIgnoredDuringExecution: {{nodeSelectorTerms: [{{matchFields: \
-             [{{key: metadata.name, operator: In, values: [{}]}}]}}]}}}}}}}}\n",
-            names.join(", ")
-        )
-    });
-    let text: Vec<String> = documents.collect();
-    let mut list = WorkloadList::default();
-    list.read(&text.join("---\n"), "test").unwrap();
-    request.workloads = list.into_workloads();
-    request.plain = 0;
-}
+/// How many hosts are patched, images built again, and workloads pinned: compared in this order.
+type Cost = (usize, u32, usize);
 
-/// The cost of the cheapest actions after which everything starts, found by trying them all.
-fn cheapest(request: &Request, landings: &[u32]) -> Option<usize> {
-    let options: Vec<Vec<WindowsVersion>> = request
+/// The cost of the cheapest actions after which everything starts, found by trying them all, those
+/// that cost least first.
+fn cheapest(request: &Request, landings: &[Landing]) -> Option<Cost> {
+    let hosts: Vec<WindowsVersion> = request
         .nodes
         .windows
         .iter()
-        .map(|node| {
-            let own = node.build.unwrap().version;
-            let mut all: Vec<_> = HOSTS
-                .iter()
-                .map(|text| version(text))
-                .filter(|other| other.build == own.build && *other >= own)
-                .collect();
-            all.sort();
-            all
+        .map(|node| node.build.unwrap().version)
+        .collect();
+    let patches: Vec<Vec<WindowsVersion>> = hosts
+        .iter()
+        .map(|own| {
+            let all = HOSTS.iter().map(|text| version(text));
+            let newer = all.filter(|other| other.build == own.build && other > own);
+            [*own].into_iter().chain(newer).collect()
         })
         .collect();
-    let mut best = None;
-    let mut picks = vec![0; options.len()];
-    loop {
-        let mut patched = request.clone();
-        for ((node, pick), options) in patched.nodes.windows.iter_mut().zip(&picks).zip(&options) {
-            move_to(node, options[*pick]);
+    let pins: Vec<Vec<Option<u32>>> = landings
+        .iter()
+        .enumerate()
+        .map(|(index, landing)| {
+            [None]
+                .into_iter()
+                .chain(builds_where_it_starts(request, index, landing).map(Some))
+                .collect()
+        })
+        .collect();
+    let mut attempts: Vec<(Cost, Vec<usize>, u32, Vec<usize>)> = Vec::new();
+    for patched in combinations(&patches) {
+        for pinned in combinations(&pins) {
+            for mask in 0..1_u32 << request.images.len() {
+                let count = |picks: &[usize]| picks.iter().filter(|pick| **pick > 0).count();
+                let cost = (count(&patched), mask.count_ones(), count(&pinned));
+                attempts.push((cost, patched.clone(), mask, pinned.clone()));
+            }
         }
-        let served = |landing: u32| {
-            let landed = patched.nodes.windows.iter().enumerate();
-            landed
-                .filter(move |(host, _)| landing >> host & 1 == 1)
+    }
+    attempts.sort();
+    let works = |(_, patched, mask, pinned): &(Cost, Vec<usize>, u32, Vec<usize>)| {
+        let mut after = request.clone();
+        for (host, pick) in patched.iter().enumerate() {
+            move_to(&mut after.nodes.windows[host], patches[host][*pick]);
+        }
+        let mut lands: Vec<u32> = landings.iter().map(|landing| landing.2).collect();
+        for (workload, pick) in pinned.iter().enumerate() {
+            if let Some(build) = pins[workload][*pick] {
+                let pin = Pin {
+                    label: "node.kubernetes.io/windows-build",
+                    value: format!("10.0.{build}"),
+                };
+                pin.apply(&mut after.workloads[workload]);
+                for (host, own) in hosts.iter().enumerate() {
+                    if own.build != build {
+                        lands[workload] &= !(1 << host);
+                    }
+                }
+            }
+        }
+        for image in (0..request.images.len()).filter(|image| mask >> image & 1 == 1) {
+            let uses = landings.iter().zip(&lands);
+            let landed: u32 = uses
+                .filter(|(landing, _)| landing.1.contains(&image))
+                .fold(0, |all, (_, lands)| all | lands);
+            let nodes = after.nodes.windows.iter().enumerate();
+            let served = nodes
+                .filter(|(host, _)| landed >> host & 1 == 1)
                 .map(|(_, node)| graph::Served {
                     version: node.build.unwrap().version,
                     runtime: node.runtime,
                 })
-                .collect::<BTreeSet<_>>()
-        };
-        for mask in 0..1_u32 << request.images.len() {
-            let mut after = patched.clone();
-            for (index, image) in after.images.iter_mut().enumerate() {
-                if mask >> index & 1 == 1 {
-                    *image = rebuilt(image, &builds_for(served(landings[index])));
-                }
-            }
-            let cost = picks.iter().filter(|pick| **pick > 0).count() + mask.count_ones() as usize;
-            if best.is_none_or(|best| cost < best) && Rollout::new(after).summary.incompatible == 0
-            {
-                best = Some(cost);
-            }
+                .collect();
+            after.images[image] = rebuilt(&after.images[image], &builds_for(served));
         }
-        let Some(next) = (0..picks.len()).find(|&index| picks[index] + 1 < options[index].len())
-        else {
-            return best;
-        };
-        picks[next] += 1;
-        picks[..next].fill(0);
-    }
+        Rollout::new(after).summary.incompatible == 0
+    };
+    attempts
+        .iter()
+        .find(|attempt| works(attempt))
+        .map(|(cost, ..)| *cost)
 }
 
-/// How many nodes are patched and images built again.
-fn cost(plan: &Plan) -> usize {
-    let costs = plan.actions.iter().map(|action| match action {
-        Action::Patch { hosts, .. } => hosts.len(),
-        Action::Rebuild { .. } => 1,
-    });
-    costs.sum()
+/// The builds on whose nodes all of a workload starts, where it does not on all of its nodes.
+fn builds_where_it_starts(
+    request: &Request,
+    index: usize,
+    landing: &Landing,
+) -> impl Iterator<Item = u32> + use<> {
+    let mut alone = request.clone();
+    alone.workloads = vec![request.workloads[index].clone()];
+    let rollout = Rollout::new(alone);
+    let mut builds: BTreeMap<u32, bool> = BTreeMap::new();
+    for check in rollout.checks() {
+        if let Some(build) = check.host.and_then(|host| host.build) {
+            let starts = check.finding.outcome != Outcome::Incompatible;
+            *builds.entry(build.version.build).or_insert(true) &= starts;
+        }
+    }
+    let can_be_pinned = landing.0 != "Pod" && rollout.summary.incompatible > 0;
+    builds
+        .into_iter()
+        .filter(move |(_, starts)| can_be_pinned && *starts)
+        .map(|(build, _)| build)
+}
+
+/// Every way to pick one option of each, by their places.
+fn combinations<T>(options: &[Vec<T>]) -> Vec<Vec<usize>> {
+    options.iter().fold(vec![Vec::new()], |all, options| {
+        let longer = |picks: &Vec<usize>| {
+            let picks = picks.clone();
+            (0..options.len()).map(move |pick| [&picks[..], &[pick]].concat())
+        };
+        all.iter().flat_map(longer).collect()
+    })
+}
+
+/// What a plan costs.
+fn cost(plan: &Plan) -> Cost {
+    let mut cost = (0, 0, 0);
+    for action in &plan.actions {
+        match action {
+            Action::Patch { hosts, .. } => cost.0 += hosts.len(),
+            Action::Rebuild { .. } => cost.1 += 1,
+            Action::Pin { .. } => cost.2 += 1,
+        }
+    }
+    cost
 }
 
 proptest! {
@@ -300,7 +512,14 @@ proptest! {
             prop::collection::vec(prop::sample::select(&HOSTS), 1..3),
             1..4,
         ),
-        landings in prop::collection::vec(1_u32..8, 3),
+        workloads in prop::collection::vec(
+            (
+                prop::sample::select(&["Pod", "Deployment", "StatefulSet"]),
+                prop::collection::vec(0_usize..3, 1..3),
+                1_u32..8,
+            ),
+            1..4,
+        ),
     ) {
         let mut request = request(&hosts, &vec!["17763.1"; images.len()]);
         for (image, versions) in request.images.iter_mut().zip(&images) {
@@ -309,10 +528,16 @@ proptest! {
                 several => Content::Index(several.iter().map(|text| single(text)).collect()),
             };
         }
-        let landings = &landings[..images.len()];
-        land(&mut request, landings);
+        let workloads: Vec<Landing> = workloads
+            .into_iter()
+            .map(|(kind, own, hosts)| {
+                let own: BTreeSet<usize> = own.iter().map(|image| image % images.len()).collect();
+                (kind, own.into_iter().collect(), hosts)
+            })
+            .collect();
+        land(&mut request, &workloads);
         let plan = plan(&request);
         prop_assert_eq!(plan.then.incompatible, 0, "{:?}", plan);
-        prop_assert_eq!(Some(cost(&plan)), cheapest(&request, landings), "{:?}", plan);
+        prop_assert_eq!(Some(cost(&plan)), cheapest(&request, &workloads), "{:?}", plan);
     }
 }

@@ -308,7 +308,8 @@ fn reports_of_workloads_say_whose_pods_do_not_start() {
         let text = String::from_utf8(output.stdout)
             .unwrap()
             .replace(&registry.host(), "registry.example")
-            .replace(folder.path().to_str().unwrap(), "manifests");
+            .replace(folder.path().to_str().unwrap(), "manifests")
+            .replace(NO_CREDENTIALS, "config.json");
         insta::assert_snapshot!(format!("shop_{format}"), text);
     }
 }

@@ -31,7 +31,8 @@ fn an_index_without_the_hosts_build_says_what_it_has_and_how_to_add_it() {
         check["commands"][0],
         format!(
             "wincimg build RECIPE --host-build 17763.5696 --host-build 18363.900 \
-             --host-build 20348.2402 --registry {}/shop --name web --tag 1.4 --push",
+             --host-build 20348.2402 --registry {0}/shop --name web --tag 1.4 --push \
+             --insecure-registry {0} --registry-config {NO_CREDENTIALS}",
             registry.host()
         )
     );
@@ -51,7 +52,15 @@ fn an_image_for_linux_is_not_windows() {
             .args(["--host-build", "20348.2402"]),
     );
     assert_eq!(code, 1);
-    assert_eq!(report["checks"][0]["rule"], "not-windows");
+    let check = &report["checks"][0];
+    assert_eq!(check["rule"], "not-windows");
+    assert_eq!(check["commands"], json!([]), "nothing builds over it");
+    assert!(
+        check["fix"]
+            .as_str()
+            .unwrap()
+            .contains("kubernetes.io/os: linux")
+    );
 }
 
 #[test]
