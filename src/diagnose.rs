@@ -11,6 +11,11 @@ pub trait Diagnose: Error {
         None
     }
 
+    /// The line of a text where it stands, with a mark below.
+    fn excerpt(&self) -> Option<String> {
+        None
+    }
+
     /// Who has to do something about it.
     fn blame(&self) -> Blame {
         Blame::Circumstances
@@ -67,6 +72,27 @@ pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
+/// The line of a byte offset in a text, with its number and a mark below the place.
+///
+/// ```text
+///   3 | base = nanoserver
+///     |        ^
+/// ```
+pub fn excerpt(text: &str, offset: usize) -> String {
+    /// More of a line than this is cut off.
+    const WIDEST: usize = 120;
+    let (number, column) = line_and_column(text, offset);
+    let line = text.lines().nth(number - 1).unwrap_or_default();
+    let shown: String = line
+        .chars()
+        .take(WIDEST)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    let gap = " ".repeat(number.to_string().len());
+    let indent = " ".repeat(column.min(WIDEST + 1) - 1);
+    format!("  {number} | {shown}\n  {gap} | {indent}^")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +120,15 @@ mod tests {
         assert_eq!(nearest("nano", known()).as_deref(), Some("nanoserver"));
         assert_eq!(nearest("severcore", known()).as_deref(), Some("servercore"));
         assert_eq!(nearest("ubuntu", known()), None);
+    }
+
+    #[test]
+    fn an_excerpt_marks_the_place_in_its_line() {
+        let text = "a = 1\n\tç = two\n";
+        assert_eq!(excerpt(text, 12), "  2 |  ç = two\n    |      ^");
+        assert_eq!(excerpt(text, 99), "  3 | \n    | ^");
+        let long = "x".repeat(500);
+        assert!(excerpt(&long, 400).lines().all(|line| line.len() < 130));
     }
 
     #[test]

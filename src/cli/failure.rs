@@ -11,6 +11,7 @@ use crate::diagnose::{Blame, Diagnose};
 pub(super) struct Failure {
     exit: Exit,
     error: anyhow::Error,
+    excerpt: Option<String>,
     hint: Option<String>,
 }
 
@@ -30,6 +31,7 @@ impl Failure {
         Self {
             exit: Exit::Usage,
             error: error.into(),
+            excerpt: None,
             hint: None,
         }
     }
@@ -39,6 +41,7 @@ impl Failure {
         Self {
             exit: Exit::No,
             error: error.into(),
+            excerpt: None,
             hint: None,
         }
     }
@@ -72,6 +75,9 @@ impl Failure {
         for cause in self.error.chain().skip(1) {
             let _ = write!(text, "\n  caused by: {cause}");
         }
+        if let Some(excerpt) = &self.excerpt {
+            let _ = write!(text, "\n{excerpt}");
+        }
         if let Some(hint) = &self.hint {
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
         }
@@ -85,6 +91,7 @@ impl<E: Diagnose + Send + Sync + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Self {
             exit: error.blame().into(),
+            excerpt: error.excerpt(),
             hint: error.hint(),
             error: error.into(),
         }
@@ -97,6 +104,7 @@ impl From<anyhow::Error> for Failure {
         Self {
             exit: Exit::Failed,
             error,
+            excerpt: None,
             hint: None,
         }
     }

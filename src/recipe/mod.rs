@@ -31,16 +31,16 @@ mod file;
 mod files;
 mod iis;
 mod library;
+mod mistake;
 mod plan;
+mod program;
 mod registry;
 mod text;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::diagnose::line_and_column;
-use crate::diagnose::nearest;
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, excerpt, line_and_column, nearest};
 
 use file::RecipeFile;
 pub use file::{VariableType, schema};
@@ -127,6 +127,10 @@ pub enum RecipeError {
         column: usize,
         /// What is wrong.
         problem: String,
+        /// The line, with a mark below the place.
+        excerpt: String,
+        /// What was probably meant.
+        hint: Option<String>,
     },
     /// A file or folder of the context cannot be read.
     #[error("{origin}:{line}:{column}: cannot read {}", path.display())]
@@ -193,6 +197,7 @@ impl Diagnose for RecipeError {
                 "`wincimg images` lists the recipes; a path to a recipe file or its folder works too"
                     .to_owned(),
             ),
+            Self::Invalid { hint, .. } => hint.clone(),
             Self::MissingValue { variable, .. } => Some(format!("add --set {variable}=VALUE")),
             Self::UnknownVariable {
                 nearest: Some(nearest),
@@ -212,6 +217,13 @@ impl Diagnose for RecipeError {
                 "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
                     .to_owned(),
             ),
+            Self::WrongType { .. } => None,
+        }
+    }
+
+    fn excerpt(&self) -> Option<String> {
+        match self {
+            Self::Invalid { excerpt, .. } => Some(excerpt.clone()),
             _ => None,
         }
     }
@@ -270,10 +282,8 @@ impl Recipe {
     }
 
     fn parse(origin: Origin) -> Result<Self, RecipeError> {
-        let file: RecipeFile = toml::from_str(&origin.text).map_err(|error| {
-            let offset = error.span().map_or(0, |span| span.start);
-            origin.error_at(offset, error.message())
-        })?;
+        let file: RecipeFile =
+            toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
         let recipe = Self { origin, file };
         recipe.check_name()?;
         recipe.check_variables()?;
@@ -420,7 +430,19 @@ impl Origin {
             line,
             column,
             problem: problem.into(),
+            excerpt: excerpt(&self.text, offset),
+            hint: None,
         }
+    }
+}
+
+impl RecipeError {
+    /// The same with what was probably meant.
+    fn with_hint(mut self, said: String) -> Self {
+        if let Self::Invalid { hint, .. } = &mut self {
+            *hint = Some(said);
+        }
+        self
     }
 }
 

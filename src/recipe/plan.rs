@@ -280,7 +280,7 @@ impl Recipe {
             registry.extend(changes.edits);
             links.extend(changes.links);
         }
-        Ok(Plan {
+        let plan = Plan {
             name: self.name().to_owned(),
             base,
             host_build,
@@ -329,7 +329,9 @@ impl Recipe {
                 .map(|entry| self.step(entry, &values))
                 .collect::<Result<_, _>>()?,
             notes: links.iter().map(ToString::to_string).collect(),
-        })
+        };
+        self.check_program(&plan, &self.resolve(&file.base, &values)?)?;
+        Ok(plan)
     }
 
     /// The arguments that texts stand for; one alone is taken apart as Windows does it.

@@ -107,6 +107,103 @@ fn unknown_keys_are_refused_with_their_place() {
 }
 
 #[test]
+fn a_slip_is_shown_in_its_line_with_what_was_meant() {
+    for (line, problem, mark, hint) in [
+        (
+            "fiels = 1",
+            "unknown field `fiels`",
+            "  3 | fiels = 1\n    | ^",
+            "did you mean `files`?",
+        ),
+        (
+            "[variables.port]\ntype = \"integr\"",
+            "unknown variant `integr`",
+            "  4 | type = \"integr\"\n    |        ^",
+            "did you mean `integer`?",
+        ),
+        (
+            "[variables.port]\ndefualt = 1",
+            "unknown field `defualt`",
+            "  4 | defualt = 1\n    | ^",
+            "did you mean `default`?",
+        ),
+        (
+            "user = nanouser",
+            "the text nanouser has no quotes",
+            "  3 | user = nanouser\n    |        ^",
+            "quote it: user = \"nanouser\"",
+        ),
+        (
+            "user = ContainerUser # who",
+            "the text ContainerUser has no quotes",
+            "  3 | user = ContainerUser # who\n    |        ^",
+            "quote it: user = \"ContainerUser\"",
+        ),
+    ] {
+        let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{line}\n")).unwrap_err();
+        assert!(error.to_string().contains(problem), "{line}: {error}");
+        assert_eq!(error.excerpt().as_deref(), Some(mark), "{line}");
+        assert_eq!(error.hint().as_deref(), Some(hint), "{line}");
+    }
+    let error = plan("[labels]\na = \"${base.nme}\"").unwrap_err();
+    assert!(
+        error.to_string().contains("did you mean \"base.name\"?"),
+        "{error}"
+    );
+    let error = recipe("name = \"x\"\nbase = nanoserver\n").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "recipe.toml:2:8: the text nanoserver has no quotes"
+    );
+}
+
+#[test]
+fn a_program_that_no_file_brings_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("app");
+    std::fs::create_dir_all(app.join("bin")).unwrap();
+    for file in ["server.exe", "bin/Tool.exe", "notes.txt"] {
+        std::fs::write(app.join(file), "x").unwrap();
+    }
+    let set = |from: &str, program: &str| {
+        let values = [("program", program), ("base", from)];
+        let values = values.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Recipe::find("app").unwrap().plan(
+            base(),
+            WindowsVersion::new(17763, 973),
+            &Settings {
+                values: &values.into_iter().collect(),
+                context: folder.path(),
+            },
+        )
+    };
+    let error = set("nanoserver", "sevrer.exe").unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("the program \"sevrer.exe\" is not among the files of "),
+        "{error}"
+    );
+    assert_eq!(
+        error.hint().as_deref(),
+        Some("did you mean \"server.exe\"?")
+    );
+    assert!(error.excerpt().unwrap().contains("entrypoint = "));
+    let error = set("nanoserver", r"bin\zzz.exe").unwrap_err();
+    assert_eq!(error.hint().as_deref(), Some("its programs are: Tool.exe"));
+    for program in [
+        "server.exe",
+        "SERVER.EXE",
+        "server",
+        r"bin\tool.exe",
+        "bin/tool",
+    ] {
+        set("nanoserver", program).unwrap();
+    }
+    set("repo.example/app-base:1", "sevrer.exe").unwrap();
+}
+
+#[test]
 fn variables_have_types_defaults_and_places() {
     let text = "name = \"x\"\nbase = \"servercore\"\nports = [\"${port}\"]\n\
                 [variables.port]\ntype = \"integer\"\ndescription = \"where it listens\"\n";

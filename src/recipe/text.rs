@@ -8,6 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, Deserialize, Deserializer};
 use toml::Spanned;
 
+use crate::diagnose::nearest;
+
 /// A scalar of the recipe's file, kept as text until its variables are filled in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Text {
@@ -228,8 +230,11 @@ impl Values {
             match self.0.get(name) {
                 Some(value) => filled.push_str(value),
                 None => {
+                    let meant = nearest(name, self.0.keys().map(String::as_str))
+                        .map(|near| format!(": did you mean {near:?}?"))
+                        .unwrap_or_default();
                     return Err(format!(
-                        "unknown variable {name:?}; write $${{ for a plain ${{"
+                        "unknown variable {name:?}{meant}; write $${{ for a plain ${{"
                     ));
                 }
             }
@@ -260,7 +265,10 @@ mod tests {
 
     #[test]
     fn unknown_and_unfinished_variables_are_errors() {
-        assert!(fill("${prot}").unwrap_err().contains("\"prot\""));
+        assert_eq!(
+            fill("${prot}").unwrap_err(),
+            "unknown variable \"prot\": did you mean \"port\"?; write $${ for a plain ${"
+        );
         assert!(fill("x ${port").is_err());
     }
 
