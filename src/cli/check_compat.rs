@@ -152,8 +152,8 @@ impl CheckCompat {
             rollout = Rollout::new(request.clone());
         }
         rollout.what_if = what_if;
-        let plan = rollout.advise(&request);
-        rollout.plan = self.plan.then_some(plan);
+        let advice = rollout.advise(&request);
+        rollout.plan = self.plan.then_some(advice);
         self.say_what_is_left_out(&rollout, session);
         self.write(&rollout)?;
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {

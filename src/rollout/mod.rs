@@ -31,7 +31,7 @@ pub use finding::{Finding, HostKind, severity};
 pub use image::{Content, Image, Variant};
 pub use notices::Notice;
 pub use placement::{Placement, Selection};
-pub use plan::{Action, Pin, Plan};
+pub use plan::{Action, Plan};
 pub use simulate::{Named, Simulation, apply_hotfix};
 
 use finding::Judge;

@@ -74,7 +74,7 @@ fn a_pattern_moves_nodes_of_one_build_and_says_how_many_it_left() {
         command.args(["--image-build", "17763.1158", "--simulate", simulation]);
         command
     };
-    let (code, report) = json_of(&mut simulated("win-*=17763.1158"));
+    let (code, report) = answer_of(&mut simulated("win-*=17763.1158"));
     assert_eq!(code, 1, "win-b still runs another build");
     assert_eq!(
         report["what_if"],
@@ -296,7 +296,7 @@ fn deployment(name: &str, image: &str, system: &str) -> Value {
 fn everything_starts_once_the_printed_commands_are_typed() {
     let registry = DemoRegistry::start().unwrap();
     let host = registry.host();
-    let bases = ["17763.973", "20348.2402"].map(|version| version.parse::<WindowsVersion>());
+    let bases = ["17763.973", "20348.2402"].map(str::parse::<WindowsVersion>);
     registry
         .with(|stored| {
             add_base_images(stored, "mcr/windows/nanoserver", &bases.map(Result::unwrap))
