@@ -50,3 +50,4 @@ mod rollout;
 mod site;
 mod store;
 mod support;
+mod zoo;

@@ -39,7 +39,7 @@ impl DockerRegistry {
         let program = component("docker-registry")?;
         let folder = tempfile::tempdir().unwrap();
         if setup.tls {
-            make_certificates(folder.path())?;
+            certificates(folder.path(), ["localhost"])?;
         }
         if setup.password {
             make_htpasswd(folder.path())?;
@@ -171,8 +171,8 @@ fn make_htpasswd(folder: &Path) -> Option<()> {
     Some(())
 }
 
-/// A CA and a certificate of it for 127.0.0.1 and localhost.
-pub(super) fn make_certificates(folder: &Path) -> Option<()> {
+/// A CA (`ca.pem`) and a certificate of it (`server.pem`, `server.key`) for 127.0.0.1 and some names.
+pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>) -> Option<()> {
     let openssl = component("openssl")?;
     let run = |arguments: &str| {
         let output = Command::new(&openssl)
@@ -183,11 +183,15 @@ pub(super) fn make_certificates(folder: &Path) -> Option<()> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "openssl {arguments}: {said}");
     };
-    fs::write(
-        folder.join("names.cnf"),
-        "subjectAltName=IP:127.0.0.1,DNS:localhost\nbasicConstraints=CA:FALSE\n",
-    )
-    .unwrap();
+    let names: Vec<String> = names
+        .into_iter()
+        .map(|name| format!(",DNS:{name}"))
+        .collect();
+    let extensions = format!(
+        "subjectAltName=IP:127.0.0.1{}\nbasicConstraints=CA:FALSE\n",
+        names.concat()
+    );
+    fs::write(folder.join("names.cnf"), extensions).unwrap();
     let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
     run(&format!(
         "req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=throwaway"

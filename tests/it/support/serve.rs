@@ -1,7 +1,7 @@
 //! A small HTTP server from an axum router, for answers that no real registry gives.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use axum::Router;
@@ -15,7 +15,7 @@ use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::docker_registry::make_certificates;
+use super::docker_registry::certificates;
 
 /// A server that runs until it is dropped.
 pub struct Served {
@@ -61,18 +61,23 @@ impl ServedTls {
 /// Serves a router on loopback with TLS; nothing where a component is not installed.
 pub fn serve_tls(router: Router) -> Option<ServedTls> {
     let folder = tempfile::tempdir().unwrap();
-    make_certificates(folder.path())?;
+    certificates(folder.path(), ["localhost"])?;
+    let acceptor = acceptor(folder.path());
+    let served = serve_by(|_| router, |tcp| Tls { tcp, acceptor });
+    Some(ServedTls { served, folder })
+}
+
+/// Speaks TLS with the certificate in a folder.
+pub fn acceptor(folder: &Path) -> TlsAcceptor {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let chain = CertificateDer::pem_file_iter(folder.path().join("server.pem")).unwrap();
+    let chain = CertificateDer::pem_file_iter(folder.join("server.pem")).unwrap();
     let chain = chain.collect::<Result<Vec<_>, _>>().unwrap();
-    let key = PrivateKeyDer::from_pem_file(folder.path().join("server.key")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(folder.join("server.key")).unwrap();
     let config = ServerConfig::builder()
         .with_no_client_auth()
         .with_single_cert(chain, key)
         .unwrap();
-    let acceptor = TlsAcceptor::from(Arc::new(config));
-    let served = serve_by(|_| router, |tcp| Tls { tcp, acceptor });
-    Some(ServedTls { served, folder })
+    TlsAcceptor::from(Arc::new(config))
 }
 
 /// Accepts connections that speak TLS; others are not heard.

@@ -1,0 +1,216 @@
+//! Plays registries under their real names: a proxy that keeps every connection for itself and
+//! answers with a certificate of its own CA.
+
+use std::collections::HashSet;
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use http_body_util::BodyExt;
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
+
+use super::animal::{Animal, PASSWORD, lock, plain};
+use super::profile::{Profile, Quirk};
+use crate::demo::Stored;
+use crate::support::docker_registry::certificates;
+use crate::support::serve::acceptor;
+
+/// Registries that are played until this is dropped.
+pub struct Keeper {
+    address: SocketAddr,
+    folder: TempDir,
+    animals: Arc<Vec<Animal>>,
+    /// Hosts that were asked for and are none of these.
+    strangers: Arc<Mutex<Vec<String>>>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Keeper {
+    /// Plays these; nothing where a component is not installed.
+    pub fn start(profiles: &[&'static Profile]) -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let names: HashSet<&str> = profiles
+            .iter()
+            .flat_map(|profile| profile.hosts())
+            .collect();
+        certificates(folder.path(), names)?;
+        let acceptor = acceptor(folder.path());
+        let animals: Vec<Animal> = profiles
+            .iter()
+            .map(|&profile| Animal::new(profile))
+            .collect();
+        let animals = Arc::new(animals);
+        let strangers = Arc::<Mutex<Vec<String>>>::default();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel();
+        let (served, unknown) = (Arc::clone(&animals), Arc::clone(&strangers));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            runtime.block_on(async {
+                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+                let accepting = async {
+                    while let Ok((connection, _)) = listener.accept().await {
+                        let (served, unknown) = (Arc::clone(&served), Arc::clone(&unknown));
+                        let acceptor = acceptor.clone();
+                        tokio::spawn(async move {
+                            // A client that breaks off is no concern of the registry's.
+                            let _ = converse(connection, acceptor, &served, &unknown).await;
+                        });
+                    }
+                };
+                tokio::select! {
+                    () = accepting => {}
+                    _ = stopped => {}
+                }
+            });
+        });
+        Some(Self {
+            address,
+            folder,
+            animals,
+            strangers,
+            _stop: stop,
+        })
+    }
+
+    /// The environment in which a program meets these registries instead of the real ones.
+    pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
+        vec![
+            ("HTTPS_PROXY", format!("http://{}", self.address).into()),
+            ("SSL_CERT_FILE", self.folder.path().join("ca.pem")),
+        ]
+    }
+
+    /// The same, for a program that trusts another CA too.
+    pub fn trusting(&self, ca: &Path) -> Vec<(&'static str, PathBuf)> {
+        let own = self.folder.path().join("ca.pem");
+        let both = self.folder.path().join("both.pem");
+        let certificates = [own.as_path(), ca].map(|file| std::fs::read(file).unwrap());
+        std::fs::write(&both, certificates.concat()).unwrap();
+        let mut environment = self.environment();
+        environment[1].1 = both;
+        environment
+    }
+
+    /// Docker's `config.json` with the logins of all users.
+    pub fn config(&self) -> PathBuf {
+        let file = self.folder.path().join("config.json");
+        let logins = self.animals.iter().map(|animal| animal.profile);
+        let logins = logins.filter(|profile| !profile.user.is_empty());
+        let auths: serde_json::Map<String, Value> = logins
+            .map(|profile| {
+                let login = if profile.has(Quirk::RefreshToken) {
+                    let pair = BASE64_STANDARD.encode(format!("{}:", profile.user));
+                    serde_json::json!({ "auth": pair, "identitytoken": PASSWORD })
+                } else {
+                    let pair = BASE64_STANDARD.encode(format!("{}:{PASSWORD}", profile.user));
+                    serde_json::json!({ "auth": pair })
+                };
+                (profile.key.to_owned(), login)
+            })
+            .collect();
+        let config = serde_json::json!({ "auths": auths });
+        std::fs::write(&file, config.to_string()).unwrap();
+        file
+    }
+
+    /// Docker's `config.json` of somebody who has no login.
+    pub fn no_login(&self) -> PathBuf {
+        let file = self.folder.path().join("empty.json");
+        std::fs::write(&file, "{}").unwrap();
+        file
+    }
+
+    /// Makes repositories, as a registry that wants them to be made asks its users to.
+    pub fn create(&self, profile: &Profile, repository: &str) {
+        let animal = self.animal(profile);
+        lock(&animal.memory)
+            .repositories
+            .insert(repository.to_owned());
+    }
+
+    /// Changes what a registry holds, without HTTP.
+    pub fn with<T>(&self, profile: &Profile, change: impl FnOnce(&mut Stored) -> T) -> T {
+        self.animal(profile).registry.with(change)
+    }
+
+    /// Where a registry's contents can be read without login.
+    pub fn behind(&self, profile: &Profile) -> String {
+        self.animal(profile).registry.host()
+    }
+
+    /// Hosts that somebody asked for, and that nobody plays.
+    pub fn strangers(&self) -> Vec<String> {
+        lock(&self.strangers).clone()
+    }
+
+    fn animal(&self, profile: &Profile) -> &Animal {
+        let mut animals = self.animals.iter();
+        animals
+            .find(|animal| animal.profile.name == profile.name)
+            .unwrap()
+    }
+}
+
+/// One connection to the proxy: `CONNECT HOST:443`, and then that host.
+async fn converse(
+    mut connection: TcpStream,
+    acceptor: TlsAcceptor,
+    animals: &Arc<Vec<Animal>>,
+    strangers: &Mutex<Vec<String>>,
+) -> io::Result<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(connection.read_u8().await?);
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let target = head.split(' ').nth(1).unwrap_or_default();
+    let host = target.trim_end_matches(":443").to_owned();
+    let found = animals
+        .iter()
+        .position(|animal| animal.profile.hosts().contains(&host.as_str()));
+    let (Some(found), true) = (found, head.starts_with("CONNECT ")) else {
+        lock(strangers).push(target.to_owned());
+        return connection
+            .write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+            .await;
+    };
+    connection.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    let stream = acceptor.accept(connection).await?;
+    let service = service_fn(|request: Request<Incoming>| {
+        let (animals, host) = (Arc::clone(animals), host.clone());
+        async move {
+            let (head, body) = request.into_parts();
+            let body = body
+                .collect()
+                .await
+                .map(http_body_util::Collected::to_bytes);
+            let Ok(body) = body else {
+                return Ok::<_, Infallible>(plain(400));
+            };
+            Ok(animals[found].answer(&host, &head, body).await)
+        }
+    });
+    let _ = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+    Ok(())
+}

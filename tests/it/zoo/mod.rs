@@ -1,0 +1,89 @@
+//! Registries as their users meet them: every product's differences, played over TLS under its
+//! real name, with the program's commands run against each. `docs/registries.md` is made from this.
+
+#![allow(unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::format_push_string)]
+
+mod animal;
+mod content;
+mod keeper;
+mod login;
+mod page;
+mod profile;
+mod profiles;
+mod uploads;
+mod visit;
+
+use profiles::{
+    ACR, ALL, ARTIFACT_REGISTRY, ARTIFACTORY, DISTRIBUTION_2, DISTRIBUTION_3, DOCKER_HUB, ECR,
+    GHCR, GITEA, GITLAB, HARBOR, MCR, NEXUS, QUAY, ZOT,
+};
+
+/// Whether a line of the page's table says what happened.
+fn check(name: &str, visit: Option<visit::Visit>) {
+    let Some(visit) = visit else { return };
+    let row = page::row(name, visit.outcomes);
+    let on_page = page::PAGE.lines().any(|line| line == row);
+    assert!(on_page, "not on the page: {row}\n{}", visit.said);
+}
+
+/// A test for each product: what its row on the page says is what happens.
+macro_rules! products {
+    ($($name:ident: $profile:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                check($profile.name, visit::visit(&$profile));
+            }
+        )*
+
+        fn tested() -> Vec<&'static str> {
+            vec![$($profile.name),*]
+        }
+    };
+}
+
+products! {
+    docker_hub: DOCKER_HUB,
+    mcr: MCR,
+    ghcr: GHCR,
+    ecr: ECR,
+    acr: ACR,
+    artifact_registry: ARTIFACT_REGISTRY,
+    quay: QUAY,
+    harbor: HARBOR,
+    gitlab: GITLAB,
+    artifactory: ARTIFACTORY,
+    nexus: NEXUS,
+    zot: ZOT,
+    gitea: GITEA,
+    distribution_2: DISTRIBUTION_2,
+    distribution_3: DISTRIBUTION_3,
+}
+
+#[test]
+fn distribution_itself() {
+    check(page::ITSELF, visit::visit_distribution());
+}
+
+#[test]
+fn every_profile_is_visited_and_every_row_has_a_source() {
+    let names: Vec<&str> = ALL.iter().map(|profile| profile.name).collect();
+    assert_eq!(tested(), names);
+    for (quirk, source) in ALL.iter().flat_map(|profile| profile.rows) {
+        assert!(source.starts_with("https://"), "{quirk} has no source");
+    }
+}
+
+#[test]
+fn the_page_is_what_the_profiles_say() {
+    let wanted = page::page();
+    if wanted != page::PAGE {
+        let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("registries.md");
+        std::fs::write(&file, wanted).unwrap();
+        panic!(
+            "docs/registries.md differs from the profiles; {} is what they say",
+            file.display()
+        );
+    }
+}

@@ -1,0 +1,355 @@
+//! The program's commands, run against one registry: one that is played, or one itself.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+use wincimg::oci::document::{Document, Flavour, Index, Verbatim};
+
+use super::keeper::Keeper;
+use super::profile::{Login, Profile, Quirk};
+use super::profiles::{DISTRIBUTION_2, MCR};
+use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup};
+use crate::support::windows_base::StandIn;
+
+const VERSION: &str = "10.0.17763.973";
+const SMALL: usize = 50_000;
+const LARGE: usize = 40 << 20;
+
+/// Whether a command did its work: with a small layer, and with a large one where it moves any.
+pub type Outcome = (bool, Option<bool>);
+
+/// `build`, `mirror`, `inspect`, `base list`, `doctor`.
+pub type Outcomes = [Outcome; 5];
+
+/// What became of the commands.
+pub struct Visit {
+    /// In the page's order.
+    pub outcomes: Outcomes,
+    /// What was said where one failed.
+    pub said: String,
+}
+
+/// Runs every command against a registry that is played; nothing where a component is not
+/// installed.
+pub fn visit(profile: &'static Profile) -> Option<Visit> {
+    let mut tour = Tour {
+        profile,
+        // Elsewhere if everybody may only read.
+        target: match profile.login {
+            Login::Open => &DISTRIBUTION_2,
+            _ => profile,
+        },
+        said: String::new(),
+    };
+    let outcomes = [
+        (tour.build(SMALL)?, Some(tour.build(LARGE)?)),
+        (tour.mirror(SMALL)?, Some(tour.mirror(LARGE)?)),
+        (tour.inspect(SMALL)?, Some(tour.inspect(LARGE)?)),
+        (tour.list()?, None),
+        (tour.doctor()?, None),
+    ];
+    Some(Visit {
+        outcomes,
+        said: tour.said,
+    })
+}
+
+/// The same against Debian's `docker-registry` itself, with TLS and a password.
+pub fn visit_distribution() -> Option<Visit> {
+    let mut outcomes = [(true, Some(true)); 5];
+    let mut said = String::new();
+    for size in [SMALL, LARGE] {
+        let docker = DockerRegistry::start(Setup {
+            tls: true,
+            password: true,
+        })?;
+        let keeper = Keeper::start(&[&MCR])?;
+        seed(&keeper, &MCR, "windows/nanoserver", size, 1);
+        let trusted = keeper.trusting(&docker.ca());
+        let host = docker.host();
+        let place = format!("{host}/me");
+        let base = format!("{place}/windows/nanoserver");
+        let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
+        let own = format!("{base}:{VERSION}");
+        let trial = format!("{place}/wincimg-doctor");
+        let commands: [(usize, &[&str]); 6] = [
+            (1, &["mirror", &image, "--to", &place]),
+            (0, &build("pause0", &place, MCR.host)),
+            (0, &build("pause1", &place, &place)),
+            (2, &["inspect", &own, "--layers", "all", "--format", "json"]),
+            (3, &["base", "list", &base, "--format", "json"]),
+            (4, &["doctor", "--registry", &trial, "--push"]),
+        ];
+        for (column, arguments) in commands {
+            let config = docker.docker_config(&host, PASSWORD);
+            let output = run(arguments, &config, &trusted);
+            let outcome = &mut outcomes[column];
+            let shown = String::from_utf8_lossy(&output.stdout);
+            let done = match column {
+                // No daemon and no catalog are there, which are problems too.
+                4 => shown.contains(&format!("ok       manifest {trial}")),
+                2 | 3 => output.status.success() && shown.contains(VERSION),
+                _ => output.status.success(),
+            };
+            if !done {
+                said += &failure(arguments, &output);
+                match size {
+                    SMALL => outcome.0 = false,
+                    _ => outcome.1 = Some(false),
+                }
+            }
+        }
+    }
+    Some(Visit { outcomes, said })
+}
+
+/// `build pause --push` under a name, on the base of a registry.
+fn build<'a>(name: &'a str, place: &'a str, base: &'a str) -> [&'a str; 13] {
+    [
+        "build",
+        "pause",
+        "--engine",
+        "direct",
+        "--push",
+        "--registry",
+        place,
+        "--name",
+        name,
+        "--base-registry",
+        base,
+        "--host-build",
+        "17763.973",
+    ]
+}
+
+struct Tour {
+    profile: &'static Profile,
+    target: &'static Profile,
+    said: String,
+}
+
+impl Tour {
+    /// Microsoft's registry and this one; both with the base image in this size, if asked for.
+    fn keeper(&self, size: usize, own: bool) -> Option<Keeper> {
+        let keeper = Keeper::start(&[&MCR, self.target])?;
+        seed(&keeper, &MCR, "windows/nanoserver", size, 1);
+        if own && self.profile.name != MCR.name {
+            let tags = self.profile.tags();
+            seed(&keeper, self.profile, &self.own_base(), size, tags);
+        }
+        Some(keeper)
+    }
+
+    /// The repository of the base image in this registry.
+    fn own_base(&self) -> String {
+        let prefix = self.profile.prefix;
+        if self.profile.has(Quirk::TwoParts) {
+            format!("{prefix}/nanoserver")
+        } else if prefix.is_empty() {
+            "windows/nanoserver".to_owned()
+        } else {
+            format!("{prefix}/windows/nanoserver")
+        }
+    }
+
+    /// `HOST/PREFIX` of where images are pushed to.
+    fn place(&self) -> String {
+        format!("{}/{}", self.target.host, self.target.prefix)
+    }
+
+    /// On Microsoft's base, and, if the registry can hold it, on the same base in it.
+    fn build(&mut self, size: usize) -> Option<bool> {
+        let keeper = self.keeper(size, true)?;
+        let place = self.place();
+        let mut bases = vec![MCR.host];
+        if self.target.name == self.profile.name && !self.profile.has(Quirk::TwoParts) {
+            bases.push(&place);
+        }
+        let mut done = true;
+        for (number, base) in bases.iter().enumerate() {
+            let name = format!("pause{number}");
+            let repository = format!("{}/{name}", self.target.prefix);
+            keeper.create(self.target, &repository);
+            let mut arguments = build(&name, &place, base).to_vec();
+            arguments.extend(self.target.flags);
+            done &= self.run(&keeper, &arguments).is_some() && self.holds(&keeper, &repository);
+        }
+        Some(done)
+    }
+
+    fn mirror(&mut self, size: usize) -> Option<bool> {
+        let keeper = self.keeper(size, false)?;
+        let repository = format!("{}/windows/nanoserver", self.target.prefix);
+        keeper.create(self.target, &repository);
+        let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
+        let place = self.place();
+        let mut arguments = vec!["mirror", &image, "--to", &place];
+        arguments.extend(self.target.flags);
+        let ran = self.run(&keeper, &arguments).is_some();
+        Some(ran && self.holds(&keeper, &repository))
+    }
+
+    fn inspect(&mut self, size: usize) -> Option<bool> {
+        let keeper = self.keeper(size, true)?;
+        let image = format!("{}/{}:{VERSION}", self.profile.host, self.own_base());
+        let arguments = ["inspect", &image, "--layers", "all", "--format", "json"];
+        let shown = self.run(&keeper, &arguments);
+        Some(shown.is_some_and(|shown| shown.contains(VERSION)))
+    }
+
+    /// Whether every tag is found.
+    fn list(&mut self) -> Option<bool> {
+        let keeper = self.keeper(SMALL, true)?;
+        let repository = format!("{}/{}", self.profile.host, self.own_base());
+        let wanted = match self.profile.login {
+            Login::Open => 1,
+            _ => self.profile.tags(),
+        };
+        let shown = self.run(&keeper, &["base", "list", &repository, "--format", "json"]);
+        let listed = shown.map_or(0, |shown| {
+            let document: Value = serde_json::from_str(&shown).unwrap();
+            document["images"].as_array().map_or(0, Vec::len)
+        });
+        if listed != wanted {
+            self.said += &format!("base list: {listed} of {wanted} tags\n");
+        }
+        Some(listed == wanted)
+    }
+
+    /// Whether nothing about this registry is a problem but what `--manifest-format` solves.
+    fn doctor(&mut self) -> Option<bool> {
+        let keeper = self.keeper(SMALL, false)?;
+        let host = self.profile.host;
+        let repository = format!("{}/wincimg-doctor", self.profile.prefix);
+        let trial = format!("{host}/{repository}");
+        let mut arguments = vec!["doctor", "--format", "json"];
+        if self.target.name == self.profile.name {
+            keeper.create(self.profile, &repository);
+            arguments.extend(["--registry", &trial, "--push"]);
+        }
+        // There is neither a daemon nor a catalog, so it ends with 1.
+        let output = run(&arguments, &keeper.config(), &keeper.environment());
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let checks = document["checks"].as_array().cloned().unwrap_or_default();
+        let about = checks.iter().filter(|check| {
+            let subject = check["subject"].as_str().unwrap_or_default();
+            subject.starts_with(host)
+        });
+        let (well, ill): (Vec<_>, Vec<_>) = about.partition(|check| {
+            let solved = check["mend"].as_str().unwrap_or_default();
+            let flag = self.profile.flags.join(" ");
+            check["ok"] == true || (!flag.is_empty() && solved.ends_with(&flag))
+        });
+        let done = ill.is_empty() && !well.is_empty();
+        if !done {
+            self.said += &failure(&arguments, &output);
+            self.said += &format!("{ill:?}\n");
+        }
+        Some(done)
+    }
+
+    /// What a command printed, if it succeeded and asked nobody else. What everybody may read is
+    /// read without login.
+    fn run(&mut self, keeper: &Keeper, arguments: &[&str]) -> Option<String> {
+        let reads = matches!(arguments[0], "inspect" | "base");
+        let config = if reads && self.profile.has(Quirk::PublicReads) {
+            keeper.no_login()
+        } else {
+            keeper.config()
+        };
+        let output = run(arguments, &config, &keeper.environment());
+        let strangers = keeper.strangers();
+        if output.status.success() && strangers.is_empty() {
+            return Some(String::from_utf8(output.stdout).unwrap());
+        }
+        self.said += &failure(arguments, &output);
+        for stranger in strangers {
+            self.said += &format!("asked {stranger}, which is not played\n");
+        }
+        None
+    }
+
+    /// Whether the version's tag is there; a manifest is taken only if all that it names is.
+    fn holds(&mut self, keeper: &Keeper, repository: &str) -> bool {
+        let path = format!("/v2/{repository}/manifests/{VERSION}");
+        let found = found(&keeper.behind(self.target), &path);
+        if !found {
+            self.said += &format!("{repository}:{VERSION} is not there\n");
+        }
+        found
+    }
+}
+
+/// A base image as Microsoft makes them; the upper layer has this size.
+fn base(size: usize, flavour: Flavour) -> &'static StandIn {
+    static BASES: [OnceLock<StandIn>; 4] = [const { OnceLock::new() }; 4];
+    let which = usize::from(size == LARGE) + 2 * usize::from(flavour == Flavour::Oci);
+    BASES[which].get_or_init(|| StandIn::new(flavour, VERSION, &[(7_000, 1), (size, 2)]))
+}
+
+/// Puts the base image into a registry, under its version and as many tags in all.
+fn seed(keeper: &Keeper, profile: &Profile, repository: &str, size: usize, tags: usize) {
+    let refused = profile.find(|quirk| matches!(quirk, Quirk::OciOnly(_)).then_some(()));
+    let flavour = refused.map_or(Flavour::Docker, |()| Flavour::Oci);
+    let base = base(size, flavour);
+    let index = Verbatim::new(Index::new(flavour, vec![base.image.index_entry()])).unwrap();
+    let index = Document::Index(index);
+    keeper.create(profile, repository);
+    keeper.with(profile, |stored| {
+        for (_, bytes) in &base.layers {
+            stored.add_blob(repository, bytes.clone());
+        }
+        stored.add_blob(repository, base.image.config().bytes().clone());
+        let manifest = base.image.manifest();
+        let digest = base.image.digest().to_string();
+        let bytes = manifest.bytes().clone();
+        stored.add_manifest(repository, &digest, manifest.media_type(), bytes);
+        for number in 0..tags {
+            let tag = match number {
+                0 => VERSION.to_owned(),
+                _ => format!("10.0.17763.{}", 10_000 + number),
+            };
+            let bytes = index.bytes().clone();
+            stored.add_manifest(repository, &tag, index.media_type(), bytes);
+        }
+    });
+}
+
+fn run(arguments: &[&str], config: &Path, environment: &[(&str, PathBuf)]) -> Output {
+    let own = assert_cmd::cargo::cargo_bin!("wincimg");
+    // Another build of the program, to compare with.
+    let other = std::env::var_os("WINCIMG_ZOO_PROGRAM");
+    let mut command = Command::new(other.as_deref().map_or(own, Path::new));
+    for proxy in ["NO_PROXY", "no_proxy", "https_proxy"] {
+        command.env_remove(proxy);
+    }
+    command
+        .current_dir(std::env::temp_dir())
+        .args(arguments)
+        .arg("--registry-config")
+        .arg(config)
+        .args(["--timeout", "2m", "--quiet"])
+        .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+        .envs(environment.iter().map(|(name, value)| (*name, value)))
+        .output()
+        .unwrap()
+}
+
+fn failure(arguments: &[&str], output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    format!("wincimg {}\n{said}", arguments.join(" "))
+}
+
+/// Whether a registry that asks for no login answers well.
+fn found(host: &str, path: &str) -> bool {
+    let mut connection = TcpStream::connect(host).unwrap();
+    let request = format!("HEAD {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).unwrap();
+    answer.starts_with("HTTP/1.1 200")
+}
