@@ -2,6 +2,7 @@
 
 mod daemon;
 mod engine;
+mod review;
 mod text;
 
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use serde_json::json;
 
 use self::daemon::DaemonArgs;
 use self::engine::{Engine, EngineArg, Reason};
+use self::review::Reviewer;
 use self::text::write_text;
 use super::Answer;
 use super::failure::Failure;
@@ -23,10 +25,10 @@ use super::progress;
 use super::recipe_args::{RecipeArgs, key_and_value};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
-use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
+use crate::engine::delivery::{Delivered, Delivery, Destination, Made, Review};
 use crate::engine::direct::{AssembleOptions, DirectEngine};
 use crate::engine::plans::PlannedImage;
-use crate::engine::publication::{Naming, Publication};
+use crate::engine::publication::{IndexWhen, Naming, Publication};
 use crate::layer::Compression;
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
@@ -68,6 +70,9 @@ pub(super) struct Build {
     /// Write to oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "PLACE", value_parser = output_place)]
     output: Option<Location>,
+    /// Publish the images under their versions' tags alone, without an index over them
+    #[arg(long)]
+    no_index: bool,
     /// Print the plan and build nothing
     #[arg(long)]
     dry_run: bool,
@@ -93,6 +98,7 @@ struct Job<'a> {
     registry: &'a Registry,
     progress: Arc<dyn Progress>,
     created: Option<Timestamp>,
+    review: &'a Review<'a>,
 }
 
 /// What the JSON says beside what was delivered.
@@ -146,7 +152,7 @@ impl Build {
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
         registry_args::run(async {
-            let mut images = request.plan(&registry, session).await?;
+            let mut images = request.plan(!self.no_index, &registry, session).await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
@@ -162,12 +168,22 @@ impl Build {
             let naming = Naming {
                 name: name.to_owned(),
                 tag: self.tag.clone(),
+                index: if self.no_index {
+                    IndexWhen::Never
+                } else {
+                    IndexWhen::Several
+                },
+            };
+            let reviewer = Reviewer {
+                nodes: request.nodes(),
+                session,
             };
             let job = Job {
                 publication: &Publication::new(&images, &naming)?,
                 registry: &registry,
                 progress,
                 created,
+                review: &|outlooks| reviewer.review(outlooks),
             };
             let mut destinations = self.destinations();
             self.check_format(engine, &destinations)?;
@@ -267,6 +283,7 @@ impl Build {
             progress: job.progress,
             destinations,
             flavour: self.manifest_format.map(Into::into),
+            review: job.review,
         };
         Ok(Box::pin(delivery.deliver(job.publication, making)).await?)
     }

@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::input;
 use super::session::Session;
 use crate::cluster::nodes::{Node, NodeList, read_nodes};
+use crate::engine::plans::TargetHost;
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
@@ -23,18 +24,13 @@ pub(super) struct HostArgs {
     nodes: Option<PathBuf>,
 }
 
-/// A host by build, and by name where it is a node.
-#[derive(Debug, Clone)]
-pub(super) struct NamedHost {
-    pub(super) name: Option<String>,
-    pub(super) build: Option<HostBuild>,
-}
-
 /// What images are to be made or found for.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Builds {
     /// The different builds of the hosts, oldest first.
     pub(super) all: Vec<HostBuild>,
+    /// The hosts that have them.
+    pub(super) nodes: Vec<Node>,
     /// The names of nodes that do not tell theirs.
     pub(super) left_out: Vec<String>,
 }
@@ -55,18 +51,8 @@ impl HostArgs {
         self.nodes.as_deref().is_some_and(input::is_stdin)
     }
 
-    /// Every host that was named, in order; none at all is a mistake.
-    pub(super) fn all(&self, session: &Session) -> Result<Vec<NamedHost>, Failure> {
-        let hosts = self.nodes(session)?.windows.into_iter();
-        Ok(hosts
-            .map(|node| NamedHost {
-                name: node.name,
-                build: node.build,
-            })
-            .collect())
-    }
-
-    /// The same with all that is known of them, and the nodes that run another system.
+    /// Every host that was named, in order, and the nodes that run another system; none at all is a
+    /// mistake.
     pub(super) fn nodes(&self, session: &Session) -> Result<NodeList, Failure> {
         let mut hosts = NodeList {
             windows: self
@@ -106,10 +92,13 @@ impl HostArgs {
     /// word.
     pub(super) fn distinct_builds(&self, session: &Session) -> Result<Builds, Failure> {
         let mut builds = Builds::default();
-        for host in self.all(session)? {
-            match host.build {
-                Some(build) => builds.all.push(build),
-                None => builds.left_out.push(host.name.unwrap_or_default()),
+        for node in self.nodes(session)?.windows {
+            match node.build {
+                Some(build) => {
+                    builds.all.push(build);
+                    builds.nodes.push(node);
+                }
+                None => builds.left_out.push(node.name.unwrap_or_default()),
             }
         }
         builds.all.sort();
@@ -127,6 +116,24 @@ impl HostArgs {
             ));
         }
         Ok(builds)
+    }
+}
+
+impl Builds {
+    /// The builds with the names of the nodes that run them.
+    pub(super) fn targets(&self) -> Vec<TargetHost> {
+        let builds = self.all.iter();
+        builds
+            .map(|build| TargetHost {
+                build: *build,
+                nodes: self
+                    .nodes
+                    .iter()
+                    .filter(|node| node.build == Some(*build))
+                    .filter_map(|node| node.name.clone())
+                    .collect(),
+            })
+            .collect()
     }
 }
 

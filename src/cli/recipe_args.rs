@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::hosts::{Builds, HostArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
+use crate::cluster::nodes::Node;
 use crate::engine::plans::{BuildRequest, PlanError, PlannedImage};
 use crate::oci::base::{BaseRegistry, Match};
 use crate::oci::remote::Registry;
@@ -87,9 +88,16 @@ impl Wanted<'_> {
         &self.hosts.left_out
     }
 
+    /// The hosts, as far as they tell their version.
+    pub(super) fn nodes(&self) -> &[Node] {
+        &self.hosts.nodes
+    }
+
     /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.
+    /// Hosts of one build share an image where one can serve them, unless each is to have its own.
     pub(super) async fn plan(
         &self,
+        is_shared: bool,
         registry: &Registry,
         session: &Session,
     ) -> Result<Vec<PlannedImage>, Failure> {
@@ -99,9 +107,10 @@ impl Wanted<'_> {
                 values: &self.values,
                 context: self.context,
             },
-            hosts: &self.hosts.all,
+            hosts: &self.hosts.targets(),
             base_registry: self.base_registry,
             wanted: self.matched,
+            is_shared,
         };
         let images = request.plan(registry).await.inspect_err(|error| {
             if let PlanError::Resolve(error) = error {

@@ -51,7 +51,7 @@ impl Render {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let wanted = self.recipe.read(session)?;
         let registry = self.recipe.connect(progress::display(session))?;
-        let images = registry_args::run(wanted.plan(&registry, session))?;
+        let images = registry_args::run(wanted.plan(true, &registry, session))?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == Format::Text {
             return Err(Failure::usage(anyhow!(

@@ -20,14 +20,14 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 
 use self::route::{Arrived, Route};
 use super::error::EngineError;
-use super::publication::{Publication, TaggedIndex};
-use crate::oci::document::{Descriptor, Digest, Flavour};
+use super::publication::{Line, Outlook, Publication, arrange};
+use crate::oci::document::{Descriptor, Digest, Document, DocumentError, Flavour, Index, Verbatim};
 use crate::oci::remote::Registry;
 use crate::oci::store::Sink;
 use crate::progress::Progress;
 
 pub use self::destination::Destination;
-pub use self::error::DeliveryError;
+pub use self::error::{DeliveryError, Unserved};
 pub use self::made::Made;
 pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
 
@@ -41,7 +41,12 @@ pub struct Delivery<'a> {
     pub destinations: &'a [Destination],
     /// The words in which manifests are written in a registry; none for the base's own.
     pub flavour: Option<Flavour>,
+    /// Who says whether what will be published serves its hosts, before anything is sent.
+    pub review: &'a Review<'a>,
 }
+
+/// Looks at what tags will mean, and refuses what does not start on a host that it is for.
+pub type Review<'a> = dyn Fn(&[Outlook<'_>]) -> Result<(), Unserved> + Sync + 'a;
 
 impl Delivery<'_> {
     /// Waits for an engine to make the images of a publication, in their order, and brings them to
@@ -54,6 +59,7 @@ impl Delivery<'_> {
         for destination in self.destinations {
             destination.check(publication)?;
         }
+        (self.review)(&publication.outlooks(&[]))?;
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
         let making = async { Ok(Box::pin(making).await?) };
@@ -124,11 +130,12 @@ impl Delivery<'_> {
         let in_daemon = made.iter().any(|made| matches!(made, Made::InDaemon(_)));
         let at_once = if in_daemon { 1 } else { work.len().max(1) };
         let done: Vec<_> = stream::iter(work).buffered(at_once).try_collect().await?;
-        let (arrived, images): (Vec<Arrived>, Vec<DeliveredImage>) = done.into_iter().unzip();
+        let (arrived, images): (Vec<Arrived>, Vec<Vec<DeliveredImage>>) = done.into_iter().unzip();
+        let images = images.into_iter().flatten().collect();
         let index = match &publication.index {
-            Some(index) => {
-                let location = destination.location(&publication.name, &index.tag)?;
-                let digest = publish_index(index, &arrived, &sink).await?;
+            Some(tag) => {
+                let location = destination.location(&publication.name, tag)?;
+                let digest = publish_index(publication, tag, &arrived, &sink).await?;
                 Some(DeliveredIndex::new(&location, &digest))
             }
             None => None,
@@ -141,15 +148,28 @@ impl Delivery<'_> {
 /// Puts an index over images that are there. One over a new image is new itself, so only where none
 /// is new it is asked for first.
 async fn publish_index(
-    index: &TaggedIndex,
+    publication: &Publication<'_>,
+    tag: &str,
     arrived: &[Arrived],
     sink: &Sink,
 ) -> Result<Digest, DeliveryError> {
-    let entries: Vec<Descriptor> = arrived.iter().map(|it| it.image.index_entry()).collect();
-    let document = index.document(&entries)?;
+    let lines = publication.images.iter().map(Line::planned);
+    let entries = arrived.iter().map(|it| it.image.index_entry());
+    let document = index_over(lines.zip(entries).collect())?;
     let none_is_new = arrived.iter().all(|image| image.up_to_date);
-    if !(none_is_new && sink.publishes(&document, Some(&index.tag)).await?) {
-        sink.publish(&document, Some(&index.tag)).await?;
+    if !(none_is_new && sink.publishes(&document, Some(tag)).await?) {
+        sink.publish(&document, Some(tag)).await?;
     }
     Ok(document.digest().clone())
+}
+
+fn index_over(mut entries: Vec<(Line, Descriptor)>) -> Result<Document, DocumentError> {
+    arrange(&mut entries, |(line, _)| line);
+    let entries: Vec<Descriptor> = entries.into_iter().map(|(_, entry)| entry).collect();
+    let flavour = entries
+        .first()
+        .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
+    Ok(Document::Index(Verbatim::new(Index::new(
+        flavour, entries,
+    ))?))
 }

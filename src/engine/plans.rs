@@ -1,14 +1,45 @@
 //! The plans of a build: one recipe for several hosts, each on the base image that fits it.
+//!
+//! A runtime gives every host of a build of Windows the same entry of an index, so hosts that one
+//! image can serve share one: it is on the base that the oldest of them would take by itself.
+
+use std::fmt;
 
 use futures_util::future::try_join_all;
 
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::base::{
-    BaseImage, BaseRegistry, BaseRepository, Match, NameError, ResolveError, SetAside,
+    BaseImage, BaseRegistry, BaseRepository, Match, NameError, Resolution, ResolveError, SetAside,
 };
 use crate::oci::remote::Registry;
 use crate::recipe::{Plan, PlanBase, Recipe, RecipeError, Settings};
-use crate::windows::compat::HostBuild;
+use crate::windows::compat::{HostBuild, generation};
+use crate::windows::version::WindowsVersion;
+
+/// How many nodes are named where a host is.
+const NAMED: usize = 3;
+
+/// A build of Windows that images are for, and the nodes that run it, where they are known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetHost {
+    /// Its version and edition.
+    pub build: HostBuild,
+    /// The names of nodes.
+    pub nodes: Vec<String>,
+}
+
+impl fmt::Display for TargetHost {
+    /// `17763.973`, or `17763.973 (win-a, win-b and 4 more)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.build.fmt(f)?;
+        let (named, more) = self.nodes.split_at(self.nodes.len().min(NAMED));
+        match (named, more.len()) {
+            ([], _) => Ok(()),
+            (named, 0) => write!(f, " ({})", named.join(", ")),
+            (named, more) => write!(f, " ({} and {more} more)", named.join(", ")),
+        }
+    }
+}
 
 /// A recipe and the hosts that its images are for.
 pub struct BuildRequest<'a> {
@@ -16,17 +47,21 @@ pub struct BuildRequest<'a> {
     pub recipe: &'a Recipe,
     /// What it is filled in with.
     pub settings: Settings<'a>,
-    /// The hosts, one image each.
-    pub hosts: &'a [HostBuild],
+    /// The hosts.
+    pub hosts: &'a [TargetHost],
     /// Where base images come from.
     pub base_registry: &'a BaseRegistry,
     /// Which base images will do.
     pub wanted: Match,
+    /// Whether hosts of one build share an image where one can serve them, as an index needs it.
+    pub is_shared: bool,
 }
 
 /// An image that is planned, on a base that was found.
 #[derive(Debug, Clone)]
 pub struct PlannedImage {
+    /// The host that it is for.
+    pub host: TargetHost,
     /// The base, pinned.
     pub base: BaseImage,
     /// What is made of it.
@@ -68,21 +103,39 @@ impl Diagnose for PlanError {
 }
 
 impl BuildRequest<'_> {
-    /// Finds all bases at once and fills the recipe in for each.
+    /// Finds all bases at once and fills the recipe in for each host.
     pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, PlanError> {
         let base = self.recipe.base(&self.settings)?;
         let repository = self.base_registry.repository(&base)?;
         let bases = BaseRepository::open(registry, &repository).await?;
-        let searches = self
-            .hosts
+        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
+        let leaders: Vec<HostBuild> = builds
+            .iter()
+            .map(|host| self.leader(*host, &builds))
+            .collect();
+        let mut asked_for = leaders.clone();
+        asked_for.sort();
+        asked_for.dedup();
+        let searches = asked_for
             .iter()
             .map(|host| bases.resolve(*host, self.wanted));
-        let found = try_join_all(searches).await?;
+        let mut found: Vec<Resolution> = try_join_all(searches).await?;
+        let versions: Vec<WindowsVersion> =
+            found.iter().map(|found| found.base.os_version).collect();
         self.hosts
             .iter()
-            .zip(found)
-            .map(|(host, resolution)| {
-                let base = resolution.base;
+            .zip(leaders)
+            .map(|(host, leader)| {
+                let place = asked_for.partition_point(|asked_for| *asked_for < leader);
+                // What was passed over is told once.
+                let set_aside = std::mem::take(&mut found[place].set_aside);
+                let place = if self.shares() {
+                    common(place, &versions)
+                } else {
+                    place
+                };
+                let mut base = found[place].base.clone();
+                base.matched = Match::of(base.os_version, host.build);
                 let container = &base.image.config().config;
                 let plan_base = PlanBase {
                     name: format!(
@@ -96,12 +149,57 @@ impl BuildRequest<'_> {
                     shell: container.shell.clone(),
                     user: container.user.clone().filter(|user| !user.is_empty()),
                 };
+                let plan = self
+                    .recipe
+                    .plan(plan_base, host.build.version, &self.settings)?;
                 Ok(PlannedImage {
-                    plan: self.recipe.plan(plan_base, host.version, &self.settings)?,
-                    set_aside: resolution.set_aside,
+                    host: host.clone(),
                     base,
+                    plan,
+                    set_aside,
                 })
             })
             .collect()
     }
+
+    fn leader(&self, host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
+        if self.shares() {
+            leader(host, hosts)
+        } else {
+            host
+        }
+    }
+
+    /// Hosts that want exactly their own revision share with nobody.
+    fn shares(&self) -> bool {
+        self.is_shared && self.wanted == Match::Nearest
+    }
+}
+
+/// The host whose base another one takes: the oldest that accepts the same images. What starts on
+/// one of them starts on all, and what is not newer than the oldest is newer than none.
+pub fn leader(host: HostBuild, hosts: &[HostBuild]) -> HostBuild {
+    let kind = |host: &HostBuild| {
+        let version = host.version;
+        Some((version.build, host.edition, generation(version)?))
+    };
+    let Some(own) = kind(&host) else {
+        return host;
+    };
+    hosts
+        .iter()
+        .filter(|other| kind(other) == Some(own) && other.version.revision.is_some())
+        .min()
+        .copied()
+        .unwrap_or(host)
+}
+
+/// The base that is used in place of one that was found, by their places: the oldest of its build
+/// that starts where it does. Hosts of a newer build may have found a newer one of an older build,
+/// which that build's own hosts would get too.
+pub fn common(place: usize, found: &[WindowsVersion]) -> usize {
+    let kind = |version: WindowsVersion| (version.build, generation(version));
+    let own = kind(found[place]);
+    let alike = (0..found.len()).filter(|other| kind(found[*other]) == own);
+    alike.min_by_key(|other| found[*other]).unwrap_or(place)
 }

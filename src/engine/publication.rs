@@ -1,9 +1,16 @@
 //! What will be published, decided before anything is made or sent: a tag for each image, and the
 //! index over several.
 
-use super::plans::PlannedImage;
+mod outlook;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::plans::{PlannedImage, TargetHost};
 use crate::diagnose::{Blame, Diagnose};
-use crate::oci::document::{Descriptor, Document, DocumentError, Flavour, Index, Verbatim};
+use crate::windows::compat::generation;
+
+pub use outlook::{Line, Outlook, arrange};
 
 /// Under which names images are published.
 #[derive(Debug, Clone)]
@@ -12,6 +19,17 @@ pub struct Naming {
     pub name: String,
     /// The tag that was asked for: of the one image, or of the index over several.
     pub tag: Option<String>,
+    /// Whether there is an index.
+    pub index: IndexWhen,
+}
+
+/// When images get an index over them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IndexWhen {
+    /// Where there are several.
+    Several,
+    /// Each image has its version's tag and nothing else.
+    Never,
 }
 
 /// What will be published, the same at every destination.
@@ -19,10 +37,10 @@ pub struct Naming {
 pub struct Publication<'a> {
     /// The name of all of it, without registry and tag.
     pub name: String,
-    /// The images, in the order of the hosts. Two hosts with the same base share a tag.
+    /// The images, in the order of the hosts.
     pub images: Vec<TaggedImage<'a>>,
-    /// The index over them, where there are several.
-    pub index: Option<TaggedIndex>,
+    /// The tag of the index over them, where there is one.
+    pub index: Option<String>,
 }
 
 /// An image that is to be made, and the tag that it gets.
@@ -30,97 +48,139 @@ pub struct Publication<'a> {
 pub struct TaggedImage<'a> {
     /// What is to be made.
     pub planned: &'a PlannedImage,
+    /// The plans of all its hosts, which differ in the host alone.
+    pub for_hosts: Vec<&'a PlannedImage>,
     /// Its tag.
     pub tag: String,
 }
 
-/// An index that is to be published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaggedIndex {
-    /// Its tag.
-    pub tag: String,
-    /// The images that it names, by their places among the publication's, in the order of the index.
-    pub images: Vec<usize>,
-}
-
-/// Two hosts got the same base, but their images differ.
+/// What is asked for cannot be published.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "hosts {first} and {second} share the base {base}, and so the tag {tag}, but their images differ"
-)]
-pub struct SameTag {
-    /// One host.
-    first: String,
-    /// The other.
-    second: String,
-    /// What they share.
-    base: String,
-    /// The tag that can mean only one of them.
-    tag: String,
+pub enum PublicationError {
+    /// Two hosts got the same base, but their images differ.
+    #[error(
+        "hosts {first} and {second} share the base {base}, and so the tag {tag}, but their images differ"
+    )]
+    SameTag {
+        /// One host.
+        first: String,
+        /// The other.
+        second: String,
+        /// What they share.
+        base: String,
+        /// The tag that can mean only one of them.
+        tag: String,
+    },
+    /// Hosts of one build need different images.
+    #[error(
+        "one index cannot serve all hosts of build {}: {needs}",
+        builds.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    )]
+    SeveralOfABuild {
+        /// The builds.
+        builds: Vec<u32>,
+        /// Which image is for which hosts.
+        needs: Needs,
+        /// Whether one image would start on all of them.
+        could_share: bool,
+    },
 }
 
-impl Diagnose for SameTag {
+/// Tags, and the hosts that need each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs(Vec<(String, Vec<TargetHost>)>);
+
+impl fmt::Display for Needs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, (tag, hosts)) in self.0.iter().enumerate() {
+            let hosts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+            let separator = if place == 0 { "" } else { "; " };
+            write!(f, "{separator}{tag} is for {}", hosts.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl Diagnose for PublicationError {
     fn hint(&self) -> Option<String> {
-        Some("build for one of the two hosts, or use --match exact".to_owned())
+        Some(match self {
+            Self::SameTag { .. } => {
+                "build for one of the two hosts, or add --match exact --no-index".to_owned()
+            }
+            Self::SeveralOfABuild { could_share, .. } => {
+                let share = if *could_share {
+                    ", or let one image serve them with --match nearest"
+                } else {
+                    ""
+                };
+                format!(
+                    "a runtime gives every host of a build the same entry: publish these tags alone \
+                     with --no-index{share}"
+                )
+            }
+        })
     }
 
     fn blame(&self) -> Blame {
-        Blame::Request
+        match self {
+            Self::SameTag { .. } => Blame::Request,
+            Self::SeveralOfABuild { .. } => Blame::Answer,
+        }
     }
 }
 
 impl<'a> Publication<'a> {
     /// Gives images their tags. One image gets the tag that was asked for; several get it with their
     /// version behind it, and the index the tag itself.
-    pub fn new(images: &'a [PlannedImage], naming: &Naming) -> Result<Self, SameTag> {
-        let several = images.len() > 1;
-        let tagged: Vec<_> = images
-            .iter()
-            .map(|planned| TaggedImage {
-                tag: naming.tag_of(planned, several),
-                planned,
-            })
-            .collect();
-        check_tags(&tagged)?;
-        let index = several.then(|| {
-            let mut order: Vec<usize> = (0..images.len()).collect();
-            order.sort_by_key(|&place| images[place].base.os_version);
-            TaggedIndex {
-                tag: naming.index_tag().to_owned(),
-                images: order,
+    pub fn new(plans: &'a [PlannedImage], naming: &Naming) -> Result<Self, PublicationError> {
+        let mut images: Vec<TaggedImage<'a>> = Vec::new();
+        for planned in plans {
+            let same_base =
+                |image: &&mut TaggedImage<'_>| image.planned.plan.base == planned.plan.base;
+            match images.iter_mut().find(same_base) {
+                Some(image) => {
+                    check_same(image, planned, naming)?;
+                    image.for_hosts.push(planned);
+                }
+                None => images.push(TaggedImage {
+                    tag: String::new(),
+                    for_hosts: vec![planned],
+                    planned,
+                }),
             }
-        });
+        }
+        let has_index = match naming.index {
+            IndexWhen::Several => images.len() > 1,
+            IndexWhen::Never => false,
+        };
+        let has_version = has_index || naming.index == IndexWhen::Never;
+        for image in &mut images {
+            image.tag = naming.tag_of(image.planned, has_version);
+        }
+        if has_index {
+            check_builds(&images)?;
+        }
         Ok(Self {
             name: naming.name.clone(),
-            images: tagged,
-            index,
+            images,
+            index: has_index.then(|| naming.index_tag().to_owned()),
         })
     }
 
     /// The tag by which all of it is known: the index's, or the only image's.
     pub fn tag(&self) -> &str {
         match (&self.index, self.images.first()) {
-            (Some(index), _) => &index.tag,
+            (Some(index), _) => index,
             (None, Some(image)) => &image.tag,
             (None, None) => "latest",
         }
     }
 }
 
-impl TaggedIndex {
-    /// The index itself, once its images' entries are known; `entries` has one for each image of the
-    /// publication.
-    pub(super) fn document(&self, entries: &[Descriptor]) -> Result<Document, DocumentError> {
-        let mut named: Vec<Descriptor> = Vec::with_capacity(self.images.len());
-        for entry in self.images.iter().filter_map(|&place| entries.get(place)) {
-            if !named.iter().any(|known| known.digest == entry.digest) {
-                named.push(entry.clone());
-            }
-        }
-        let flavour = named
-            .first()
-            .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
-        Ok(Document::Index(Verbatim::new(Index::new(flavour, named))?))
+impl<'a> TaggedImage<'a> {
+    /// The hosts that it is for.
+    pub fn hosts(&self) -> impl Iterator<Item = &'a TargetHost> + use<'a, '_> {
+        self.for_hosts.iter().map(|planned| &planned.host)
     }
 }
 
@@ -130,9 +190,9 @@ impl Naming {
     }
 
     /// An image without any tag is known by its version.
-    fn tag_of(&self, image: &PlannedImage, several: bool) -> String {
+    fn tag_of(&self, image: &PlannedImage, has_version: bool) -> String {
         let version = image.base.os_version.os_version();
-        match (&self.tag, several) {
+        match (&self.tag, has_version) {
             (Some(tag), false) => tag.clone(),
             (Some(tag), true) => format!("{tag}-{version}"),
             (None, _) => version,
@@ -140,22 +200,55 @@ impl Naming {
     }
 }
 
-/// One tag cannot mean two different images.
-fn check_tags(images: &[TaggedImage<'_>]) -> Result<(), SameTag> {
-    for (place, image) in images.iter().enumerate() {
-        for earlier in &images[..place] {
-            let (plan, other) = (&image.planned.plan, &earlier.planned.plan);
-            let mut same = plan.clone();
-            same.host_build = other.host_build;
-            if same.base == other.base && same != *other {
-                return Err(SameTag {
-                    first: other.host_build.to_string(),
-                    second: plan.host_build.to_string(),
-                    base: same.base.name,
-                    tag: image.tag.clone(),
-                });
-            }
+/// One tag cannot mean two different images, which a recipe that names the host makes of one base.
+fn check_same(
+    image: &TaggedImage<'_>,
+    planned: &PlannedImage,
+    naming: &Naming,
+) -> Result<(), PublicationError> {
+    let (known, plan) = (&image.planned.plan, &planned.plan);
+    let mut same = plan.clone();
+    same.host_build = known.host_build;
+    if same == *known {
+        return Ok(());
+    }
+    Err(PublicationError::SameTag {
+        first: known.host_build.to_string(),
+        second: plan.host_build.to_string(),
+        base: plan.base.name.clone(),
+        tag: naming.tag_of(planned, true),
+    })
+}
+
+/// A runtime gives every host of a build the same entry of an index, so a second image of a build
+/// would reach hosts that it is not for.
+fn check_builds(images: &[TaggedImage<'_>]) -> Result<(), PublicationError> {
+    // By the hosts' builds: several of them may use images of one older build.
+    let mut needs: BTreeMap<u32, Vec<(String, Vec<TargetHost>)>> = BTreeMap::new();
+    for image in images {
+        let mut of_image: BTreeMap<u32, Vec<TargetHost>> = BTreeMap::new();
+        for host in image.hosts() {
+            let of_build = of_image.entry(host.build.version.build).or_default();
+            of_build.push(host.clone());
+        }
+        for (build, hosts) in of_image {
+            let of_build = needs.entry(build).or_default();
+            of_build.push((image.tag.clone(), hosts));
         }
     }
-    Ok(())
+    needs.retain(|_, images| images.len() > 1);
+    if needs.is_empty() {
+        return Ok(());
+    }
+    let could_share = needs.values().all(|images| {
+        let hosts = images.iter().flat_map(|(_, hosts)| hosts);
+        let mut kinds = hosts.map(|host| generation(host.build.version));
+        let first = kinds.next().flatten();
+        first.is_some() && kinds.all(|kind| kind == first)
+    });
+    Err(PublicationError::SeveralOfABuild {
+        builds: needs.keys().copied().collect(),
+        needs: Needs(needs.into_values().flatten().collect()),
+        could_share,
+    })
 }

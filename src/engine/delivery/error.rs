@@ -35,12 +35,43 @@ pub enum DeliveryError {
         /// The folder of the recipe or the context.
         folder: PathBuf,
     },
+    /// What would be published does not start where it is to.
+    #[error(transparent)]
+    Unserved(#[from] Unserved),
     /// The index could not be written.
     #[error("could not write the index")]
     Index(#[from] DocumentError),
     /// A place failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Hosts that what would be published does not serve.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {what} {tag} would not start on {host}: {reason}")]
+pub struct Unserved {
+    /// Index or image.
+    pub what: &'static str,
+    /// Its tag.
+    pub tag: String,
+    /// The first such host.
+    pub host: String,
+    /// Why not.
+    pub reason: String,
+}
+
+impl Diagnose for Unserved {
+    fn hint(&self) -> Option<String> {
+        (self.what == "index").then(|| {
+            "publish the images under their versions' tags alone with --no-index, and let pods name \
+             the one for their hosts"
+                .to_owned()
+        })
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Answer
+    }
 }
 
 /// Why one image did not arrive at its place.
@@ -84,6 +115,7 @@ impl Diagnose for DeliveryError {
             Self::Engine(error) => error.hint(),
             Self::Image { source, .. } => source.hint(),
             Self::Store(error) => error.hint(),
+            Self::Unserved(error) => error.hint(),
             Self::OutputInside { .. } => Some(
                 "write it elsewhere, as with --output oci:../image, or name it in .dockerignore"
                     .to_owned(),
@@ -96,6 +128,7 @@ impl Diagnose for DeliveryError {
         match self {
             Self::Reference(_) | Self::OutputInside { .. } => Blame::Request,
             Self::Engine(error) => error.blame(),
+            Self::Unserved(error) => error.blame(),
             Self::Image { source, .. } => source.blame(),
             Self::Store(_) | Self::Index(_) => Blame::Circumstances,
         }

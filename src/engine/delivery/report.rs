@@ -128,22 +128,23 @@ impl DeliveredIndex {
     }
 }
 
-/// An image that is at its destination.
+/// An image that is at its destination, once for each of its hosts.
 pub(super) fn arrived(
     image: &TaggedImage<'_>,
     made: &Made<'_>,
     arrived: &Arrived,
     location: &Location,
-) -> DeliveredImage {
+) -> Vec<DeliveredImage> {
     let base_layers = image.planned.base.image.manifest().layers.len();
-    DeliveredImage {
+    let delivered = DeliveredImage {
         reference: location.to_string(),
         digest: arrived.image.digest().to_string(),
         layers: layers_of(&arrived.image, base_layers),
         pushed: matches!(location, Location::Registry(_)),
         up_to_date: arrived.up_to_date,
         ..unplaced(image, made)
-    }
+    };
+    for_each_host(image, &delivered)
 }
 
 /// The images that stay in the daemon that made them.
@@ -151,18 +152,36 @@ pub(super) fn left_behind(publication: &Publication<'_>, made: &[Made<'_>]) -> D
     let images = publication.images.iter().zip(made);
     Delivered {
         images: images
-            .filter_map(|(image, made)| match made {
-                Made::InDaemon(in_daemon) => Some(DeliveredImage {
-                    reference: in_daemon.to_string(),
-                    digest: in_daemon.info.id.clone(),
-                    layers: layers_in_daemon(&image.planned.base.image, in_daemon),
-                    ..unplaced(image, made)
-                }),
-                Made::Assembled(_) => None,
+            .flat_map(|(image, made)| match made {
+                Made::InDaemon(in_daemon) => {
+                    let delivered = DeliveredImage {
+                        reference: in_daemon.to_string(),
+                        digest: in_daemon.info.id.clone(),
+                        layers: layers_in_daemon(&image.planned.base.image, in_daemon),
+                        ..unplaced(image, made)
+                    };
+                    for_each_host(image, &delivered)
+                }
+                Made::Assembled(_) => Vec::new(),
             })
             .collect(),
         index: None,
     }
+}
+
+/// The same image for each of its hosts.
+fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<DeliveredImage> {
+    let hosts = image.for_hosts.iter();
+    hosts
+        .map(|planned| DeliveredImage {
+            host_build: planned.plan.host_build.to_string(),
+            base: DeliveredBase {
+                matched: planned.base.matched.name(),
+                ..delivered.base.clone()
+            },
+            ..delivered.clone()
+        })
+        .collect()
 }
 
 /// What is the same of an image wherever it is.

@@ -15,8 +15,8 @@ use crate::demo::{DemoRegistry, add_base_images};
 use crate::diagnose::Diagnose;
 use crate::dockerfile::Rendered;
 use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
-use crate::engine::plans::{BuildRequest, PlannedImage};
-use crate::engine::publication::{Naming, Publication};
+use crate::engine::plans::{BuildRequest, PlannedImage, TargetHost};
+use crate::engine::publication::{IndexWhen, Naming, Publication};
 use crate::oci::base::{BaseImage, Match};
 use crate::oci::document::{Image, sha256};
 use crate::oci::remote::Registry;
@@ -38,6 +38,7 @@ command = ["hostname"]
 
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const LATER: WindowsVersion = WindowsVersion::new(17763, 1158);
+const NEWER: WindowsVersion = WindowsVersion::new(20348, 2402);
 
 /// A registry with bases, a daemon, and plans for hosts.
 struct Site {
@@ -94,6 +95,7 @@ impl Site {
         let naming = Naming {
             name: "team/app".to_owned(),
             tag: Some("1.4".to_owned()),
+            index: IndexWhen::Several,
         };
         let publication = Publication::new(&self.images, &naming).unwrap();
         let dockerfiles: Vec<Rendered> = self.images.iter().map(dockerfile).collect();
@@ -106,6 +108,7 @@ impl Site {
             progress: Arc::new(Silent),
             destinations,
             flavour: None,
+            review: &|_| Ok(()),
         };
         Box::pin(delivery.deliver(&publication, making)).await
     }
@@ -120,7 +123,13 @@ async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("recipe.toml");
     fs::write(&path, RECIPE).unwrap();
-    let hosts: Vec<HostBuild> = hosts.iter().copied().map(HostBuild::new).collect();
+    let hosts: Vec<TargetHost> = hosts
+        .iter()
+        .map(|version| TargetHost {
+            build: HostBuild::new(*version),
+            nodes: Vec::new(),
+        })
+        .collect();
     let request = BuildRequest {
         recipe: &Recipe::load(&path).unwrap(),
         settings: Settings {
@@ -130,6 +139,7 @@ async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec
         hosts: &hosts,
         base_registry: &bases.parse().unwrap(),
         wanted: Match::Exact,
+        is_shared: true,
     };
     request.plan(registry).await.unwrap()
 }
@@ -181,9 +191,12 @@ async fn a_pushed_image_is_reported_as_the_registry_has_it() {
 
 #[tokio::test]
 async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
-    let site = Site::new(&[OLD, LATER]).await;
+    let site = Site::new(&[OLD, NEWER]).await;
+    let server_2022 = "Windows Server 2022 Datacenter Version 21H2 (OS Build 20348.2402)";
+    site.windows
+        .script(|script| script.info = info(server_2022, "process"));
     let options = BuildOptions {
-        // Of two revisions around February 2020 one host runs the other only like this.
+        // Of two builds one host runs the other only like this.
         isolation: Some(Isolation::HyperV),
         ..BuildOptions::default()
     };
@@ -193,7 +206,7 @@ async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
         .iter()
         .map(|image| image.reference.rsplit_once(':').unwrap().1)
         .collect();
-    assert_eq!(tags, ["1.4-10.0.17763.973", "1.4-10.0.17763.1158"]);
+    assert_eq!(tags, ["1.4-10.0.17763.973", "1.4-10.0.20348.2402"]);
     let index = delivered.index.unwrap();
     assert_eq!(
         index.reference,
@@ -209,7 +222,7 @@ async fn images_for_several_hosts_get_an_index_over_what_was_pushed() {
         .iter()
         .map(|entry| entry["platform"]["os.version"].as_str().unwrap())
         .collect();
-    assert_eq!(versions, ["10.0.17763.973", "10.0.17763.1158"]);
+    assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
 }
 
 #[tokio::test]

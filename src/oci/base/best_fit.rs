@@ -18,6 +18,15 @@ pub enum Match {
 }
 
 impl Match {
+    /// Which of the two an image is to a host that it starts on.
+    pub fn of(image: WindowsVersion, host: HostBuild) -> Self {
+        if image == host.version {
+            Self::Exact
+        } else {
+            Self::Nearest
+        }
+    }
+
     /// `exact` or `nearest`, as results say it.
     pub const fn name(self) -> &'static str {
         match self {

@@ -386,11 +386,7 @@ impl Search<'_> {
             reference: pinned(host, name, tag, image.digest()),
             index,
             os_version,
-            matched: if os_version == self.host.version {
-                Match::Exact
-            } else {
-                Match::Nearest
-            },
+            matched: Match::of(os_version, self.host),
             image,
         }
     }

@@ -3,6 +3,7 @@
 
 mod configuration;
 mod formats;
+mod index;
 mod interrupted;
 mod pushed;
 mod readers;

@@ -53,7 +53,7 @@ fn docker_registry_and_skopeo_take_what_is_pushed() {
         .iter()
         .map(|entry| entry["platform"]["os.version"].as_str().unwrap())
         .collect();
-    assert_eq!(versions, ["10.0.17763.973", "10.0.20348.2402"]);
+    assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
 
     let one = format!("docker://{target}/k8s/pause:3.9-10.0.17763.973");
     let inspected = run(

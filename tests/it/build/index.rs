@@ -1,0 +1,186 @@
+//! An index serves every host that it was built for, or nothing is published.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+use wincimg::windows::version::WindowsVersion;
+
+use crate::demo::add_base_images;
+use crate::site::{Site, json_of};
+
+/// Both sides of the update of 2020-02, and two releases.
+const BASES: [WindowsVersion; 4] = [
+    WindowsVersion::new(17763, 973),
+    WindowsVersion::new(17763, 1158),
+    WindowsVersion::new(20348, 2402),
+    WindowsVersion::new(26100, 1742),
+];
+
+fn site() -> Site {
+    let site = Site::new();
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &BASES))
+        .unwrap();
+    site
+}
+
+/// `kubectl get nodes -o json` of nodes with containerd.
+pub(super) fn nodes(versions: &[(&str, &str)]) -> String {
+    let node = |(name, version): &(&str, &str)| {
+        json!({"kind": "Node", "metadata": {"name": name}, "status": {"nodeInfo": {
+            "operatingSystem": "windows",
+            "architecture": "amd64",
+            "kernelVersion": format!("10.0.{version}"),
+            "containerRuntimeVersion": "containerd://1.7.22",
+        }}})
+    };
+    let items: Vec<Value> = versions.iter().map(node).collect();
+    json!({"kind": "List", "items": items}).to_string()
+}
+
+fn sent(site: &Site) -> Vec<String> {
+    let mut sent = site.requests_since(0);
+    sent.retain(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "));
+    sent
+}
+
+#[test]
+fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
+    let site = site();
+    let of_cluster = [
+        ("win-a", "17763.973"),
+        ("win-b", "17763.1158"),
+        ("win-c", "20348.2402"),
+        ("win-d", "26100.1742"),
+    ];
+    site.write("nodes.json", nodes(&of_cluster));
+    let command = || {
+        let mut command = site.build("pause");
+        command.args([
+            "--nodes",
+            "nodes.json",
+            "--registry",
+            &site.host(),
+            "--push",
+        ]);
+        command
+    };
+    command().assert().code(1).stderr(
+        contains("one index cannot serve all hosts of build 17763")
+            .and(contains("10.0.17763.973 is for 17763.973 (win-a)"))
+            .and(contains("10.0.17763.1158 is for 17763.1158 (win-b)"))
+            .and(contains("--no-index")),
+    );
+    assert_eq!(sent(&site), Vec::<String>::new());
+
+    let built = json_of(command().arg("--no-index"));
+    assert_eq!(built["index"], Value::Null);
+    for (image, (_, version)) in built["images"].as_array().unwrap().iter().zip(of_cluster) {
+        let reference = format!("{}/pause:10.0.{version}", site.host());
+        assert_eq!(image["reference"], reference.as_str());
+        let check = [
+            "check-compat",
+            &reference,
+            "--host-build",
+            version,
+            "--strict",
+        ];
+        let check = assert_cmd::Command::from(site.command(&check)).assert();
+        check.code(0);
+    }
+}
+
+#[test]
+fn hosts_of_a_build_share_the_newest_image_that_is_newer_than_none_of_them() {
+    let site = site();
+    let more = [
+        WindowsVersion::new(17763, 2300),
+        WindowsVersion::new(17763, 5696),
+    ];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &more))
+        .unwrap();
+    let of_cluster = [
+        ("win-a", "17763.2400"),
+        ("win-b", "17763.5696"),
+        ("win-c", "20348.2402"),
+        ("win-d", "26100.1742"),
+    ];
+    site.write("nodes.json", nodes(&of_cluster));
+    let mut command = site.build("pause");
+    command.args([
+        "--nodes",
+        "nodes.json",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]);
+    let built = json_of(&mut command);
+    let images = built["images"].as_array().unwrap();
+    let versions: Vec<&str> = images
+        .iter()
+        .map(|image| image["os_version"].as_str().unwrap())
+        .collect();
+    let shared = "10.0.17763.2300";
+    assert_eq!(
+        versions,
+        [shared, shared, "10.0.20348.2402", "10.0.26100.1742"]
+    );
+    assert_eq!(images[0]["base"]["match"], "nearest");
+    let reference = built["index"]["reference"].as_str().unwrap();
+    let check = [
+        "check-compat",
+        reference,
+        "--nodes",
+        "nodes.json",
+        "--strict",
+    ];
+    let check = assert_cmd::Command::from(site.command(&check)).assert();
+    check.code(0);
+}
+
+#[test]
+fn several_hosts_of_one_build_make_one_image_under_the_tag_itself() {
+    let site = site();
+    let hosts = ["--host-build", "17763.1158", "--host-build", "17763.2300"];
+    let built = json_of(site.build("pause").args(hosts).args([
+        "--registry",
+        &site.host(),
+        "--push",
+        "--tag",
+        "1.4",
+    ]));
+    assert_eq!(built["index"], Value::Null);
+    let reference = format!("{}/pause:1.4", site.host());
+    for image in built["images"].as_array().unwrap() {
+        assert_eq!(image["reference"], reference.as_str());
+        assert_eq!(image["os_version"], "10.0.17763.1158");
+    }
+}
+
+#[test]
+fn exact_images_of_one_build_cannot_share_an_index() {
+    let site = site();
+    let more = [WindowsVersion::new(17763, 2300)];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &more))
+        .unwrap();
+    let command_with = |more: &[&str]| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "17763.1158", "--host-build", "17763.2300"]);
+        command.args(["--registry", &site.host(), "--push", "--tag", "1.4"]);
+        command.args(["--match", "exact"]).args(more);
+        command
+    };
+    command_with(&[]).assert().code(1).stderr(
+        contains("1.4-10.0.17763.1158 is for 17763.1158; 1.4-10.0.17763.2300 is for 17763.2300")
+            .and(contains("--no-index"))
+            .and(contains("--match nearest")),
+    );
+    assert_eq!(sent(&site), Vec::<String>::new());
+    let built = json_of(&mut command_with(&["--no-index"]));
+    assert_eq!(
+        built["images"][1]["reference"],
+        format!("{}/pause:1.4-10.0.17763.2300", site.host())
+    );
+}
