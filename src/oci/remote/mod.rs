@@ -33,6 +33,7 @@ mod repository;
 mod request;
 mod takes;
 mod upload;
+mod words;
 
 pub use crate::net::{BlobReader, BlobSource, HttpError, RetryPolicy};
 pub use access::{Connection, DaemonCredential, Login, Ping};

@@ -227,11 +227,18 @@ impl Upload<'_> {
     ) -> Result<Option<Session>, RegistryError> {
         tracing::debug!(blob = %self.digest, ?manner, "the registry refuses what was sent");
         self.manner = manner;
-        let takes = &self.repository.host.takes;
-        takes.learn(|known| known.manner = Some(manner));
+        // Pieces that were taken and are not the blob may be the blob's own fault.
+        if session.sending != Sending::End {
+            let takes = &self.repository.host.takes;
+            takes.learn(|known| known.manner = Some(manner));
+        }
         let location = session.location.clone();
         let stands = match manner {
-            Manner::Pieces(_) => self.resume(Some(session)).await?,
+            Manner::Pieces(_) => match self.resume(Some(session)).await {
+                // Whoever does not say where it stands takes it from the beginning.
+                Err(error) if error.status().is_some() => None,
+                stands => stands?,
+            },
             Manner::Whole => None,
         };
         if stands.is_none() {
