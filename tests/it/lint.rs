@@ -303,3 +303,67 @@ fn what_cannot_be_read_is_said_with_its_name() {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
     command.arg("lint").assert().code(2);
 }
+
+#[test]
+fn the_registries_of_bases_are_asked_where_that_is_wanted() {
+    let registry = FakeRegistry::start();
+    let shell = json!({"Shell": ["powershell", "-Command", "$ErrorActionPreference = 'Stop';"]});
+    let base = registry.image_with(&json!({"os": "windows", "architecture": "amd64",
+        "os.version": "10.0.17763.973", "config": shell}));
+    registry.tag("team/base", "1", &base);
+    let host = registry.host();
+    let file = format!("FROM {host}/team/base:1\nRUN tool.exe \"a b\"\n");
+    let resolve = |file: &str| {
+        let mut command = lint(file);
+        command
+            .args(["--resolve", "--insecure-registry", &host])
+            .args(["--registry-config", NO_CREDENTIALS]);
+        command
+    };
+    lint(&file)
+        .assert()
+        .code(0)
+        .stdout(contains("quotes-under-powershell").not());
+    assert_eq!(
+        registry.requests(),
+        [] as [&str; 0],
+        "nothing is asked unless told"
+    );
+    resolve(&file)
+        .args(["--host-build", "20348.2402"])
+        .assert()
+        .code(1)
+        .stdout(contains("base-host-mismatch").and(contains("quotes-under-powershell")));
+    // A base that cannot be read leaves what its name tells, with a word about it.
+    resolve(&file.replace("base:1", "base:2"))
+        .assert()
+        .code(0)
+        .stderr(contains("warning: cannot read").and(contains("team/base:2")));
+    resolve(&file)
+        .args(["--shell", "cmd"])
+        .assert()
+        .code(2)
+        .stderr(contains("cannot be used with"));
+}
+
+#[test]
+fn a_toml_file_is_not_taken_for_a_dockerfile() {
+    let folder = tempfile::tempdir().unwrap();
+    let recipe = "base = \"nanoserver\"\nfrom = \"x\"\n";
+    // Known by its name, whatever is in it, and by what is in it, whatever its name.
+    for (name, text) in [("image.toml", "FROM x\nRUN dir\n"), ("Dockerfile", recipe)] {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(folder.path())
+            .args(["lint", name])
+            .assert()
+            .code(3)
+            .stdout("")
+            .stderr(
+                contains(format!("{name} is not a Dockerfile: it is TOML"))
+                    .and(contains(format!("wincimg build {name} --dry-run"))),
+            );
+    }
+}
