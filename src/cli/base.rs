@@ -181,6 +181,9 @@ impl Resolve {
                     session.warn(tag);
                 }
                 let found = &resolution.base;
+                if let Some(warning) = found.warning(host) {
+                    session.warn(warning);
+                }
                 if found.matched == Match::Nearest {
                     session.note(format_args!(
                         "host {host} has no image of its own revision; {} is the nearest that starts on it",

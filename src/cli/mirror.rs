@@ -187,6 +187,9 @@ impl Mirror {
                 for tag in &found.set_aside {
                     session.warn(tag);
                 }
+                if let Some(warning) = found.base.warning(*host) {
+                    session.warn(warning);
+                }
                 session.note(format_args!(
                     "host {host}: {}:{}",
                     bases,

@@ -125,6 +125,11 @@ impl Wanted<'_> {
         for note in notes {
             session.note(note);
         }
+        for (image, host) in images.iter().zip(&self.hosts.all) {
+            if let Some(warning) = image.base.warning(*host) {
+                session.warn(warning);
+            }
+        }
         Ok(images)
     }
 }

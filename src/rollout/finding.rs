@@ -35,12 +35,13 @@ enum Windows {
     Unknown,
     Exactly(HostBuild),
     /// Everything that decides: the build, the edition, the generation, and whether the revision is
-    /// known.
-    Alike(u32, Edition, Option<u32>, bool),
+    /// known, and how many of the images' revisions it has reached.
+    Alike(u32, Edition, Option<u32>, bool, usize),
 }
 
 impl Windows {
-    fn of(host: &Node, is_exact: bool) -> Self {
+    /// `revisions` are the versions of all images, sorted.
+    fn of(host: &Node, is_exact: bool, revisions: &[WindowsVersion]) -> Self {
         match host.build {
             None => Self::Unknown,
             Some(build) if is_exact => Self::Exactly(build),
@@ -49,6 +50,7 @@ impl Windows {
                 edition,
                 generation(version),
                 version.revision.is_some(),
+                revisions.partition_point(|image| *image <= version),
             ),
         }
     }
@@ -151,12 +153,14 @@ impl<'a> Judge<'a> {
     pub(super) fn new(hosts: &[Node], images: &'a [Image]) -> Self {
         let versions: HashSet<Option<HostBuild>> = hosts.iter().map(|host| host.build).collect();
         let is_exact = versions.len() <= MANY_VERSIONS;
+        let mut revisions: Vec<WindowsVersion> = images.iter().flat_map(Image::versions).collect();
+        revisions.sort_unstable();
         let mut kinds: Vec<HostKind> = Vec::new();
         let mut places: HashMap<(Windows, Runtime, &str), usize> = HashMap::new();
         let kind_of = hosts
             .iter()
             .map(|host| {
-                let windows = Windows::of(host, is_exact);
+                let windows = Windows::of(host, is_exact, &revisions);
                 let key = (windows, host.runtime, host.architecture.as_str());
                 let kind = *places.entry(key).or_insert_with(|| {
                     kinds.push(HostKind::of(host));

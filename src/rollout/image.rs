@@ -74,6 +74,16 @@ impl Image {
         }
     }
 
+    /// All versions of Windows that it can turn out to have.
+    pub(super) fn versions(&self) -> impl Iterator<Item = WindowsVersion> {
+        let stated = match &self.content {
+            Content::Stated(version) => Some(*version),
+            _ => None,
+        };
+        let variants = self.variants().iter().filter_map(|variant| variant.version);
+        stated.into_iter().chain(variants)
+    }
+
     /// What a person calls it.
     pub fn label(&self) -> String {
         match (&self.reference, self.version()) {

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use jiff::civil::Date;
 
 use super::finding::{HostKind, concern};
-use super::image::{Image, Variant};
+use super::image::Image;
 use super::placement::{Placed, Placement};
 use super::{Finding, Shared};
 use crate::cluster::nodes::Node;
@@ -196,7 +196,7 @@ fn about_image(
     let mut found: Vec<Finding> = end_of_support(context, image, placed).into_iter().collect();
     if let Some(workload) = workload {
         found.extend(pull_deadline(context, image, placement, placed));
-        found.extend(grace_period(workload, image, placed));
+        found.extend(grace_period(context, workload, image, placement, placed));
         found.extend(floating_tag(image));
     }
     found
@@ -225,14 +225,6 @@ fn end_of_support(context: &Context<'_>, image: &Image, placed: &Placed) -> Opti
             "build the image on a release that is supported, and move its nodes there".to_owned(),
         )
     })
-}
-
-/// The variants that hosts of a runtime take.
-fn taken<'a>(image: &'a Image, placed: &'a Placed) -> impl Iterator<Item = &'a Variant> {
-    placed
-        .findings
-        .iter()
-        .filter_map(|finding| image.variants().get(finding.variant?))
 }
 
 fn pull_deadline(
@@ -264,23 +256,51 @@ fn pull_deadline(
     ))
 }
 
-fn grace_period(workload: &Workload, image: &Image, placed: &Placed) -> Option<Finding> {
-    let wanted = workload.template.grace_seconds?;
-    let allowed = taken(image, placed)
-        .filter_map(|variant| variant.stop_seconds)
-        .min()
-        .filter(|allowed| *allowed < wanted)?;
-    Some(warn(
-        Concern::GracePeriod,
+/// Under Docker the image's registry decides how long a stop may take. containerd lifts one of the two
+/// times there, so that the pod's counts; whether the other still ends a process is not proven.
+fn grace_period(
+    context: &Context<'_>,
+    workload: &Workload,
+    image: &Image,
+    placement: &Placement,
+    placed: &Placed,
+) -> Vec<Finding> {
+    let Some(wanted) = workload.template.grace_seconds else {
+        return Vec::new();
+    };
+    let shortest = |is_docker: bool| {
+        let groups = placement.selection.groups.iter().zip(&placed.findings);
+        groups
+            .filter(|(group, finding)| {
+                finding.isolation != Isolation::HostProcess
+                    && (context.kinds[group.kind].runtime == Runtime::Docker) == is_docker
+            })
+            .filter_map(|(_, finding)| image.variants().get(finding.variant?)?.stop_seconds)
+            .min()
+            .filter(|allowed| *allowed < wanted)
+    };
+    let docker = shortest(true).map(|allowed| {
         format!(
             "the pod gives its containers {wanted} s to stop, but the image's registry lets a \
              process have {allowed} s"
-        ),
+        )
+    });
+    let containerd = shortest(false).map(|allowed| {
         format!(
-            "set ProcessShutdownTimeoutSeconds and WaitToKillServiceTimeout in the image to {wanted} s, \
-             as shutdown_timeout = {wanted} in a recipe does"
-        ),
-    ))
+            "the pod gives its containers {wanted} s to stop, which containerd passes on, but it is \
+             not proven that Windows waits longer than the {allowed} s of the image's registry"
+        )
+    });
+    let fix = format!(
+        "set ProcessShutdownTimeoutSeconds and WaitToKillServiceTimeout in the image to {wanted} s, \
+         as shutdown_timeout = {wanted} in a recipe does; where shim.exe is the entry point, set \
+         WINCIMG_STOP_TIMEOUT={wanted} in the pod too"
+    );
+    [docker, containerd]
+        .into_iter()
+        .flatten()
+        .map(|reason| warn(Concern::GracePeriod, reason, fix.clone()))
+        .collect()
 }
 
 fn floating_tag(image: &Image) -> Option<Finding> {

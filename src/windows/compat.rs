@@ -5,6 +5,7 @@
 
 mod choose;
 mod fix;
+mod reported;
 mod rule;
 
 use std::fmt;
@@ -110,6 +111,9 @@ pub fn judge(
     isolation: Isolation,
 ) -> Verdict {
     let rule = match (isolation, host, image) {
+        (_, Some(host), Some(image)) if is_reported_broken(host, image, isolation) => {
+            Rule::HostReportedBroken
+        }
         (Isolation::HostProcess, _, _) => Rule::HostProcess,
         (Isolation::Process, Some(host), Some(image)) => rule_for_process_isolation(host, image),
         (Isolation::HyperV, Some(host), Some(image)) if image.build <= host.version.build => {
@@ -134,7 +138,7 @@ fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
     }
     match runs(build) {
         Runs::Range if image.build > build => Rule::ImageNewerThanHost,
-        Runs::Range if image.build == build => Rule::BuildMatch,
+        Runs::Range if image.build == build => same_build(host.version, image),
         Runs::Range => match release::stable_abi_before(build) {
             Some(oldest) if image.build >= oldest.build => Rule::DownlevelLtsc,
             _ => Rule::TooOldForHost,
@@ -146,14 +150,51 @@ fn rule_for_process_isolation(host: HostBuild, image: WindowsVersion) -> Rule {
             _ => Rule::UnknownBuild,
         },
         Runs::OwnBuild => match abi_change(build) {
-            None => Rule::BuildMatch,
+            None => same_build(host.version, image),
             Some(line) => match (host.version.revision, image.revision) {
-                (Some(host), Some(image)) if (host >= line) == (image >= line) => Rule::BuildMatch,
+                (Some(own), Some(revision)) if (own >= line) == (revision >= line) => {
+                    same_build(host.version, image)
+                }
                 (Some(_), Some(_)) => Rule::Baseline202002,
                 _ => Rule::UnknownBuild,
             },
         },
     }
+}
+
+/// Versions of one build that share the user/kernel interface: documented to work, whichever is newer.
+fn same_build(host: WindowsVersion, image: WindowsVersion) -> Rule {
+    if lags(host, image) {
+        Rule::ImageNewerRevision
+    } else {
+        Rule::BuildMatch
+    }
+}
+
+/// Whether a host lacks an update that an image of its build has. The images of a month may have a
+/// greater revision than the month's update of the hosts.
+fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
+    let (Some(own), Some(revision)) = (host.revision, image.revision) else {
+        return false;
+    };
+    let updates = Updates::embedded();
+    let is_unlisted = updates
+        .newest(image.build)
+        .is_none_or(|newest| newest.version() < image);
+    host.build == image.build
+        && own < revision
+        && (is_unlisted
+            || updates.of_build(image.build).iter().any(|update| {
+                let listed = update.version();
+                listed > host && listed <= image
+            }))
+}
+
+/// Whether the rules let the image start on the host, of another build, and reports do not.
+fn is_reported_broken(host: HostBuild, image: WindowsVersion, isolation: Isolation) -> bool {
+    isolation != Isolation::HostProcess
+        && host.version.build != image.build
+        && reported::reported(host, image, isolation).is_some()
 }
 
 /// What versions of one build have in common that work together under process isolation: equal
@@ -210,7 +251,9 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
         return Some(Fix::FindVersion);
     };
     match rule.outcome() {
-        Outcome::Compatible | Outcome::Warning => None,
+        Outcome::Compatible => None,
+        Outcome::Warning if rule == Rule::HostReportedBroken => Some(Fix::TryFirst),
+        Outcome::Warning => Some(patch(image)),
         Outcome::Unknown => Some(Fix::FindVersion),
         Outcome::Incompatible => {
             let hyperv_would = image.build <= host.version.build;
@@ -228,10 +271,7 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
                 Rule::RevisionMismatch2016 | Rule::Baseline202002
                     if host.version < image && patchable =>
                 {
-                    Fix::PatchHost {
-                        to: update.map_or(image, Update::version),
-                        kb: update.and_then(|update| update.kb),
-                    }
+                    patch(image)
                 }
                 _ => Fix::RebuildImage {
                     host,
@@ -239,6 +279,15 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
                 },
             })
         }
+    }
+}
+
+/// The first update that brings a host to an image's revision.
+fn patch(image: WindowsVersion) -> Fix {
+    let update = Updates::embedded().reaching(image);
+    Fix::PatchHost {
+        to: update.map_or(image, Update::version),
+        kb: update.and_then(|update| update.kb),
     }
 }
 
@@ -252,7 +301,7 @@ pub fn base_release_for(build: u32) -> Option<&'static Release> {
     })
 }
 
-/// The floating tag whose newest image starts on a host: none where the host is too far behind it.
+/// The floating tag whose newest image starts on a host: none where the host lags behind it.
 pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
     let release = base_release_for(host.version.build)?;
     let newest = Updates::embedded()
@@ -265,6 +314,11 @@ pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
 }
 
 impl Verdict {
+    /// Whether the image starts, be it with a warning.
+    pub fn starts(&self) -> bool {
+        matches!(self.outcome, Outcome::Compatible | Outcome::Warning)
+    }
+
     /// Why, in the words of an operator: both versions and the rule.
     pub fn reason(&self) -> String {
         let host = self.host.map(|host| host.to_string());
@@ -287,6 +341,26 @@ impl Verdict {
         let build = version.build;
         match self.rule {
             Rule::BuildMatch => format!("host {host} and image {image} have the same build"),
+            Rule::ImageNewerRevision => {
+                let said = format!("image {image} is newer than host {host} of the same build, ");
+                let reported = self
+                    .host
+                    .and_then(|host| reported::reported(host, image, Isolation::Process));
+                match reported {
+                    Some(entry) => said + &format!("and {entry}"),
+                    None => {
+                        said + "which is documented to work, but is reported to fail on some updates"
+                    }
+                }
+            }
+            Rule::HostReportedBroken => {
+                let reports = self.host.and_then(|host| {
+                    reported::reported(host, image, Isolation::HyperV)
+                        .or_else(|| reported::reported(host, image, Isolation::Process))
+                });
+                let reports = reports.map(ToString::to_string).unwrap_or_default();
+                format!("host {host} should run image {image} by Windows' rules, but {reports}")
+            }
             Rule::BuildMismatch => format!(
                 "host {host} runs only images of its own build; image {image} is of {}",
                 release::name_of(image.build)

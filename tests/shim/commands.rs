@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use super::harness::{Ended, put, run, shim, start};
+use super::harness::{Ended, Running, put, run, shim, start};
 use super::wine::{Wine, succeed};
 
 fn end_of(wine: &Wine, words: &[&str]) -> Ended {
@@ -198,6 +198,25 @@ pub(crate) fn arguments_of_the_program_stay_out_of_the_log(wine: &Wine) {
     running.wait_for("ready");
     running.ask_to_stop();
     running.end().assert_code(124).assert_not_said("s3cret");
+}
+
+/// The pod's time is known by a variable, and goes before the registry's.
+pub(crate) fn the_stop_time_comes_from_the_pod(wine: &Wine) {
+    let ignoring = |value: &str, options: &[&str]| {
+        let mut command = shim(wine, options);
+        command.args(["--", "probe.exe", "--do", "ignore"]);
+        command.env("WINCIMG_STOP_TIMEOUT", value);
+        let mut running = Running::start(command);
+        running.wait_for("ready");
+        running.ask_to_stop();
+        running.end()
+    };
+    ignoring("8", &[])
+        .assert_code(124)
+        .assert_stopping_took(7.0, 9.5);
+    ignoring("soon", &["--stop-timeout", "1"])
+        .assert_code(124)
+        .assert_said("WINCIMG_STOP_TIMEOUT takes seconds, not 'soon'");
 }
 
 /// The one case that is about the registry of all: the others say their own stop time.

@@ -96,6 +96,7 @@ fn cases_under_wine(wine: &Arc<Result<Wine, String>>) -> Vec<Trial> {
         commands::json_messages_are_one_object_a_line,
         commands::quiet_leaves_only_what_is_wrong,
         commands::arguments_of_the_program_stay_out_of_the_log,
+        commands::the_stop_time_comes_from_the_pod,
         commands::the_stop_time_comes_from_the_registry,
         stops::a_program_that_is_told_has_its_time_to_clean_up,
         stops::a_program_that_ignores_everything_is_ended_at_the_deadline,

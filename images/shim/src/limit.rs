@@ -9,6 +9,9 @@ use core::time::Duration;
 /// What Windows allows where its registry says nothing.
 pub const WINDOWS_DEFAULT: Duration = Duration::from_secs(5);
 
+/// The variable by which a pod or an image says how many seconds a stop may take.
+pub const VARIABLE: &str = "WINCIMG_STOP_TIMEOUT";
+
 /// The longest time an option takes: the waits of Windows count milliseconds in 32 bits.
 pub const LONGEST: Duration = Duration::from_secs(2_000_000);
 

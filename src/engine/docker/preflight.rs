@@ -123,8 +123,7 @@ impl<'a> Preflight<'a> {
         Err(Obstacle::CannotRun {
             daemon: self.daemon(),
             reason: verdict.reason(),
-            hyperv_would: isolation != Isolation::HyperV
-                && under_hyperv.outcome == Outcome::Compatible,
+            hyperv_would: isolation != Isolation::HyperV && under_hyperv.starts(),
         })
     }
 

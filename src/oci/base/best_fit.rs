@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::ops::RangeInclusive;
 
-use crate::windows::compat::{HostBuild, Isolation, Outcome, judge};
+use crate::windows::compat::{HostBuild, Isolation, judge};
 use crate::windows::version::WindowsVersion;
 
 /// What counts as a fit.
@@ -38,19 +38,18 @@ impl Match {
 
 /// How well a version fits a host it starts on; the greatest fits best.
 ///
-/// The host's own revision comes first. Then the newest build, and in it the newest revision that
-/// is not newer than the host, before the oldest of those that are.
+/// The host's own revision comes first. Then the newest version that is not newer than the host, and
+/// only then the oldest that is newer, which is reported to fail at times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fit {
     exact: bool,
-    build: u32,
     distance: Distance,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Distance {
-    NewerThanHost(Reverse<u32>),
-    NotNewer(Option<u32>),
+    NewerThanHost(Reverse<WindowsVersion>),
+    NotNewer(WindowsVersion),
 }
 
 impl Fit {
@@ -58,20 +57,16 @@ impl Fit {
     pub fn of(version: WindowsVersion, host: HostBuild, wanted: Match) -> Option<Self> {
         let exact = version.revision.is_some() && version == host.version;
         let verdict = judge(Some(host), Some(version), Isolation::Process);
-        if verdict.outcome != Outcome::Compatible || (wanted == Match::Exact && !exact) {
+        if !verdict.starts() || (wanted == Match::Exact && !exact) {
             return None;
         }
         let distance = match (version.revision, host.version.revision) {
             (Some(image), Some(own)) if version.build == host.version.build && image > own => {
-                Distance::NewerThanHost(Reverse(image))
+                Distance::NewerThanHost(Reverse(version))
             }
-            (image, _) => Distance::NotNewer(image),
+            _ => Distance::NotNewer(version),
         };
-        Some(Self {
-            exact,
-            build: version.build,
-            distance,
-        })
+        Some(Self { exact, distance })
     }
 }
 
@@ -151,10 +146,12 @@ mod tests {
     }
 
     #[test]
-    fn the_hosts_own_build_comes_before_an_older_one() {
-        let versions = ["20348.3000", "26100.2033"];
-        assert_eq!(nearest("26100.1742", &versions).unwrap(), "26100.2033");
-        assert_eq!(nearest("25398.1", &versions).unwrap(), "20348.3000");
+    fn an_older_build_comes_before_a_newer_revision_of_the_hosts_own() {
+        let versions = ["20348.3000", "20348.5499", "26100.2033"];
+        assert_eq!(nearest("26100.1", &versions).unwrap(), "20348.5499");
+        assert_eq!(nearest("26100.2314", &versions).unwrap(), "26100.2033");
+        assert_eq!(nearest("26100.1742", &versions[2..]).unwrap(), "26100.2033");
+        assert_eq!(nearest("25398.1", &versions).unwrap(), "20348.5499");
     }
 
     #[test]
@@ -182,8 +179,7 @@ mod tests {
         #[test]
         fn a_fit_is_what_the_judge_accepts(own in any_version(), image in any_version()) {
             let host = HostBuild::new(own);
-            let accepted = judge(Some(host), Some(image), Isolation::Process).outcome
-                == Outcome::Compatible;
+            let accepted = judge(Some(host), Some(image), Isolation::Process).starts();
             prop_assert_eq!(Fit::of(image, host, Match::Nearest).is_some(), accepted);
             prop_assert_eq!(
                 Fit::of(image, host, Match::Exact).is_some(),
@@ -198,7 +194,7 @@ mod tests {
         ) {
             let host = HostBuild::new(own);
             let fitting = |image: &&WindowsVersion| {
-                judge(Some(host), Some(**image), Isolation::Process).outcome == Outcome::Compatible
+                judge(Some(host), Some(**image), Isolation::Process).starts()
             };
             let chosen = images
                 .iter()
@@ -207,7 +203,7 @@ mod tests {
                 .map(|(_, image)| *image);
             prop_assert_eq!(chosen.is_some(), images.iter().any(|image| fitting(&image)));
             let Some(chosen) = chosen else { return Ok(()) };
-            for other in images.iter().filter(fitting).filter(|other| other.build == chosen.build) {
+            for other in images.iter().filter(fitting){
                 let as_near = chosen == *other || chosen == own;
                 let nearer = if *other <= own {
                     chosen <= own && chosen > *other

@@ -49,6 +49,13 @@ impl BaseImage {
         }
     }
 
+    /// What speaks against the image on the host although it starts there, and what to do about it.
+    pub fn warning(&self, host: HostBuild) -> Option<String> {
+        let verdict = judge(Some(host), Some(self.os_version), Isolation::Process);
+        let fix = verdict.fix.filter(|_| verdict.starts())?;
+        Some(format!("{}; {fix} first", verdict.reason()))
+    }
+
     /// The digest of the image's manifest, which the reference is pinned to.
     pub fn digest(&self) -> &Digest {
         self.image.digest()

@@ -25,6 +25,8 @@ pub enum Fix {
     },
     /// Ask for Hyper-V isolation.
     UseHyperV,
+    /// Try it on such a host before it is rolled out.
+    TryFirst,
     /// Build the image again on an older base and ask for Hyper-V isolation: no base
     /// has the host's own build.
     RebuildForHyperV {
@@ -61,6 +63,10 @@ impl fmt::Display for Fix {
                 Ok(())
             }
             Self::UseHyperV => f.write_str("run it with Hyper-V isolation"),
+            Self::TryFirst => f.write_str(
+                "try the image on such a host; LTSC 2022 images are reported to run there with Hyper-V \
+                 isolation",
+            ),
             Self::RebuildForHyperV { host } => write!(
                 f,
                 "build the image again on a base that is not newer than build {}, and run it with Hyper-V isolation",

@@ -19,6 +19,10 @@ pub enum Outcome {
 pub enum Rule {
     /// Host and image have the same build.
     BuildMatch,
+    /// The same build, but the host lacks updates that the image has.
+    ImageNewerRevision,
+    /// The rules allow it, and people report that it fails.
+    HostReportedBroken,
     /// This host takes only its own build.
     BuildMismatch,
     /// Server 2016, and the revisions are equal.
@@ -85,6 +89,8 @@ impl Rule {
     pub fn name(self) -> &'static str {
         match self {
             Self::BuildMatch => "build-match",
+            Self::ImageNewerRevision => "image-newer-revision",
+            Self::HostReportedBroken => "host-reported-broken",
             Self::BuildMismatch => "build-mismatch",
             Self::RevisionMatch2016 => "revision-match-2016",
             Self::RevisionMismatch2016 => "revision-mismatch-2016",
@@ -115,6 +121,7 @@ impl Rule {
             | Self::TooOldForHost
             | Self::HypervImageNewer
             | Self::ClientProcessIsolation => Outcome::Incompatible,
+            Self::ImageNewerRevision | Self::HostReportedBroken => Outcome::Warning,
             Self::UnknownBuild => Outcome::Unknown,
         }
     }

@@ -149,7 +149,7 @@ fn offline_only_what_is_given_is_used() {
     let (code, report) = answer_of(
         wincimg()
             .args(["--offline", "repo.example/app:1", "repo.example/other:1"])
-            .args(["--host-build", "20348.1", "--images"])
+            .args(["--host-build", "20348.2402", "--images"])
             .arg(&built),
     );
     assert_eq!(code, 1);
@@ -253,7 +253,7 @@ fn what_inspect_said_is_taken_with_its_time_to_stop() {
         .args([
             "--offline",
             "--host-build",
-            "20348.1",
+            "20348.2402",
             "--workloads",
             "-",
             "--images",

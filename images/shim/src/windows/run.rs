@@ -94,13 +94,9 @@ fn failed(log: Log, error: Error) -> u32 {
     SHIM_FAILED
 }
 
-/// The time a stop may take: what was asked for, or what the container's registry allows.
+/// The time a stop may take: what was asked for, or what the container is allowed.
 fn stop_time(log: Log, settings: &Settings) -> Duration {
-    let allowed = registry::allowed_time().unwrap_or_else(|error| {
-        let text = format_args!("cannot read the stop time from the registry: {error}");
-        log.warning("no_registry", text);
-        limit::WINDOWS_DEFAULT
-    });
+    let allowed = allowed_time(log);
     let Some(wanted) = settings.stop_timeout else {
         return limit::stop_time(allowed);
     };
@@ -114,6 +110,25 @@ fn stop_time(log: Log, settings: &Settings) -> Duration {
         );
     }
     wanted
+}
+
+/// How long Windows lets this container take. Whoever runs it may know better than its registry:
+/// containerd lifts the time there, so that the pod's decides, of which no registry tells.
+fn allowed_time(log: Log) -> Duration {
+    if let Some(value) = environment::variable(limit::VARIABLE) {
+        match limit::seconds(&value) {
+            Some(time) => return time,
+            None => log.warning(
+                "bad_stop_time",
+                format_args!("{} takes seconds, not '{}'", limit::VARIABLE, lossy(&value)),
+            ),
+        }
+    }
+    registry::allowed_time().unwrap_or_else(|error| {
+        let text = format_args!("cannot read the stop time from the registry: {error}");
+        log.warning("no_registry", text);
+        limit::WINDOWS_DEFAULT
+    })
 }
 
 /// A run of a program, a service or both.
