@@ -124,7 +124,7 @@ impl From<IsolationArg> for Isolation {
 impl CheckCompat {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.look_for_mistakes(session)?;
-        let mut workloads = workloads::read(&self.workloads)?;
+        let (mut workloads, skipped) = workloads::read(&self.workloads, session)?;
         let mut nodes = if self.kube.kube && !self.hosts.are_given() {
             NodeList::default()
         } else {
@@ -138,6 +138,7 @@ impl CheckCompat {
             images,
             plain,
             workloads,
+            skipped,
             isolation: Some(self.isolation.into()),
             flags: Flags {
                 registry: self.connection.to_words(),

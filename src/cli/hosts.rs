@@ -19,7 +19,7 @@ pub(super) struct HostArgs {
     /// A host's build and revision, such as 17763.973 (repeatable)
     #[arg(long = "host-build", value_name = "B.R")]
     builds: Vec<WindowsVersion>,
-    /// Hosts from `kubectl get nodes -o json`; - reads stdin
+    /// Hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin
     #[arg(long, value_name = "FILE")]
     nodes: Option<PathBuf>,
 }

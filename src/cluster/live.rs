@@ -235,10 +235,10 @@ impl Cluster {
                 if is_done(kind, &object) {
                     continue;
                 }
-                let workload = list
+                let workloads = list
                     .add_object(kind, object)
                     .map_err(|(object, problem)| LiveError::Object { object, problem })?;
-                list.workloads.extend(workload);
+                list.workloads.extend(workloads);
             }
         }
         Ok(list)

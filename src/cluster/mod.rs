@@ -4,8 +4,10 @@ pub mod live;
 pub mod nodes;
 pub mod pod;
 pub mod scheduling;
+mod search;
 mod text;
 pub mod workloads;
+mod yaml;
 
 use serde::{Deserialize, Deserializer};
 

@@ -7,9 +7,11 @@ use std::io::{BufRead, Read};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use super::null_is_default;
 use super::text::without_place;
+use super::yaml::documents;
 use crate::diagnose::{Blame, Diagnose};
 use crate::windows::compat::{Edition, HostBuild, Runtime};
 use crate::windows::version::WindowsVersion;
@@ -92,8 +94,8 @@ pub enum NodesError {
     /// There is nothing in it.
     #[error("it is empty: expected a list of nodes")]
     NoText,
-    /// It is not JSON, ends too early, or a field has the wrong type.
-    #[error("line {line}, column {column}: {problem}; expected a list of nodes as JSON")]
+    /// It is neither JSON nor YAML, ends too early, or a field has the wrong type.
+    #[error("line {line}, column {column}: {problem}; expected a list of nodes as JSON or YAML")]
     Malformed {
         /// Counted from 1.
         line: usize,
@@ -121,7 +123,7 @@ impl Diagnose for NodesError {
                 "kubectl may ask another cluster: `kubectl config current-context` says which"
             }
             Self::Malformed { .. } | Self::OtherKind(_) => {
-                "--nodes takes the output of: kubectl get nodes -o json"
+                "--nodes takes the output of: kubectl get nodes -o json (or -o yaml)"
             }
         };
         Some(hint.to_owned())
@@ -236,7 +238,11 @@ pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
     if !has_text(&mut reader).map_err(NodesError::Unreadable)? {
         return Err(NodesError::NoText);
     }
-    let Object(document) = serde_json::from_reader(reader).map_err(from_json)?;
+    let Object(document) = if is_json(&mut reader).map_err(NodesError::Unreadable)? {
+        serde_json::from_reader(reader).map_err(from_json)?
+    } else {
+        from_yaml(reader)?
+    };
     let items = match (document.kind.as_deref(), document.items) {
         (Some("Node"), None) => vec![NodeObject {
             kind: None,
@@ -283,6 +289,52 @@ fn has_text(reader: &mut impl BufRead) -> std::io::Result<bool> {
         }
         reader.consume(length);
     }
+}
+
+/// Whether text begins as JSON does.
+fn is_json(reader: &mut impl BufRead) -> std::io::Result<bool> {
+    let seen = reader.fill_buf()?;
+    let first = seen.iter().find(|byte| !byte.is_ascii_whitespace());
+    Ok(matches!(first, Some(b'{' | b'[')))
+}
+
+/// YAML as `kubectl get nodes -o yaml` prints it, or a document for each node.
+fn from_yaml(mut reader: impl Read) -> Result<Object, NodesError> {
+    let mut text = String::new();
+    reader
+        .read_to_string(&mut text)
+        .map_err(NodesError::Unreadable)?;
+    let read = documents(&text).map_err(|malformed| NodesError::Malformed {
+        line: malformed.line,
+        column: malformed.column,
+        problem: malformed.problem,
+    })?;
+    let mut objects = Vec::new();
+    let mut line = 1;
+    for (place, document) in read.documents {
+        match document {
+            Value::Null => continue,
+            Value::Object(_) => objects.push(document),
+            _ => {
+                return Err(NodesError::Malformed {
+                    line: place,
+                    column: 1,
+                    problem: "found plain text or a list".to_owned(),
+                });
+            }
+        }
+        line = place;
+    }
+    let document = match objects.len() {
+        0 => return Err(NodesError::Empty),
+        1 => objects.remove(0),
+        _ => serde_json::json!({ "kind": "List", "items": objects }),
+    };
+    Object::deserialize(document).map_err(|error| NodesError::Malformed {
+        line,
+        column: 1,
+        problem: error.to_string(),
+    })
 }
 
 fn from_json(error: serde_json::Error) -> NodesError {
@@ -473,6 +525,33 @@ mod tests {
         );
         for null in [r#"{"kind":"List","items":null}"#, r#"{"items":null}"#] {
             assert_eq!(message(null), "the node list is empty");
+        }
+    }
+
+    #[test]
+    fn yaml_is_read_as_json_is() {
+        let json = r#"{"kind":"List","items":[
+          {"kind":"Node","metadata":{"name":"w1"},"status":{"nodeInfo":{"operatingSystem":"windows",
+            "kernelVersion":"10.0.17763.973","osImage":"Windows Server 2019 Datacenter"}}}]}"#;
+        let item = "  kind: Node\n  metadata: {name: w1}\n  status:\n    nodeInfo:\n      \
+                    operatingSystem: windows\n      kernelVersion: 10.0.17763.973\n      \
+                    osImage: Windows Server 2019 Datacenter\n";
+        let expected = read(json).unwrap();
+        let list = format!("apiVersion: v1\nkind: List\nitems:\n-{}", &item[1..]);
+        assert_eq!(read(&list).unwrap(), expected);
+        let document = item.replace("\n  ", "\n");
+        let document = document.trim_start();
+        assert_eq!(read(document).unwrap(), expected);
+        let twice = read(&format!("# two\n---\n{document}---\n{document}")).unwrap();
+        assert_eq!(twice.windows.len(), 2);
+        for (text, problem) in [
+            ("NAME STATUS\nw1 Ready\n", "found plain text or a list"),
+            ("- kind: Node\n", "found plain text or a list"),
+            ("kind: Pod\n", "found kind \"Pod\""),
+            ("items: [\n", "expected a list of nodes as JSON or YAML"),
+            ("# nothing\n", "the node list is empty"),
+        ] {
+            assert!(message(text).contains(problem), "{text}: {}", message(text));
         }
     }
 }

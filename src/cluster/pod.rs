@@ -16,6 +16,8 @@ const HYPERV_ANNOTATION: &str = "experimental.windows.kubernetes.io/isolation-ty
 pub struct PodTemplate {
     /// Its containers, those that run first in front.
     pub containers: Vec<Container>,
+    /// The names of those that do not say their image.
+    pub without_image: Vec<String>,
     /// Where it may be put, its runtime class included.
     pub scheduling: Scheduling,
     /// What it says in `spec.os.name`.
@@ -137,10 +139,11 @@ fn is_hyperv(handler: &str) -> bool {
 }
 
 /// A pod template as the API has it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 pub(super) struct PodObject {
     #[serde(default, deserialize_with = "null_is_default")]
     metadata: PodMetadata,
+    #[serde(default, deserialize_with = "null_is_default")]
     spec: PodSpec,
 }
 
@@ -150,7 +153,7 @@ struct PodMetadata {
     annotations: BTreeMap<String, String>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PodSpec {
     #[serde(default, deserialize_with = "null_is_default")]
@@ -223,7 +226,14 @@ impl From<PodObject> for PodTemplate {
     fn from(object: PodObject) -> Self {
         let spec = object.spec;
         let of_pod = spec.security_context.windows_options.host_process;
-        let containers = spec.init_containers.into_iter().chain(spec.containers);
+        let (containers, without_image): (Vec<_>, Vec<_>) = spec
+            .init_containers
+            .into_iter()
+            .chain(spec.containers)
+            .partition(|container| {
+                let image = container.image.as_deref();
+                image.is_some_and(|image| !image.is_empty())
+            });
         let wants_hyperv = object
             .metadata
             .annotations
@@ -231,14 +241,19 @@ impl From<PodObject> for PodTemplate {
             .is_some_and(|kind| kind == "hyperv");
         Self {
             containers: containers
-                .filter_map(|container| {
+                .into_iter()
+                .map(|container| {
                     let own = container.security_context.windows_options.host_process;
-                    Some(Container {
+                    Container {
                         name: container.name,
-                        image: container.image.filter(|image| !image.is_empty())?,
+                        image: container.image.unwrap_or_default(),
                         host_process: own.or(of_pod).unwrap_or(false),
-                    })
+                    }
                 })
+                .collect(),
+            without_image: without_image
+                .into_iter()
+                .map(|container| container.name)
                 .collect(),
             scheduling: Scheduling {
                 node_name: spec.node_name.filter(|name| !name.is_empty()),

@@ -1,5 +1,6 @@
 //! Workloads as people write them and as `kubectl get -o yaml|json` prints them: several documents,
-//! lists, everything that makes pods, and runtime classes; any other kind of object is passed over.
+//! lists, everything that makes pods, and runtime classes. Other objects of Kubernetes are passed over;
+//! those of others are searched for pod templates, and listed where they have none.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
@@ -10,8 +11,8 @@ use serde_json::Value;
 use super::null_is_default;
 use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::scheduling::Toleration;
-use super::text::without_place;
-
+use super::search::{is_of_kubernetes, pod_templates};
+use super::yaml::{Malformed, documents};
 use crate::diagnose::{Blame, Diagnose};
 
 /// Something that makes pods.
@@ -54,6 +55,26 @@ pub struct Origin {
     pub line: usize,
 }
 
+/// An object without pods, of a kind that is no part of Kubernetes: nobody can tell what it makes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// What it is called.
+    pub id: WorkloadId,
+    /// Where it was read.
+    pub origin: Origin,
+}
+
+impl fmt::Display for Skipped {
+    /// `Certificate shop/web (deploy.yaml, line 3)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({}, line {})",
+            self.id, self.origin.file, self.origin.line
+        )
+    }
+}
+
 /// What was read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct WorkloadList {
@@ -61,6 +82,10 @@ pub struct WorkloadList {
     pub workloads: Vec<Workload>,
     /// Runtime classes that they may name.
     pub runtime_classes: Vec<RuntimeClass>,
+    /// Objects that may make pods in a way that is not known.
+    pub skipped: Vec<Skipped>,
+    /// What was read although it can hardly be meant.
+    pub warnings: Vec<String>,
 }
 
 /// Why a text holds no workloads.
@@ -116,7 +141,12 @@ const MOST_NESTED: usize = 4;
 impl WorkloadList {
     /// Adds what a text holds; `file` is what to call it.
     pub fn read(&mut self, text: &str, file: &str) -> Result<(), WorkloadsError> {
-        for (line, document) in documents(text)? {
+        let read = documents(text)?;
+        self.warnings.extend(read.warning.map(|twice| {
+            let Malformed { line, problem, .. } = twice;
+            format!("{file}: line {line}: {problem}; the last one counts")
+        }));
+        for (line, document) in read.documents {
             let origin = Origin {
                 file: file.to_owned(),
                 line,
@@ -150,37 +180,58 @@ impl WorkloadList {
             && let Some(Value::Array(items)) = object.remove("items")
         {
             let of_list = kind.strip_suffix("List").unwrap_or_default().to_owned();
+            let api_version = object.get("apiVersion").cloned().unwrap_or_default();
             for mut item in items {
                 // The items of a typed list need not say what they are.
                 if !of_list.is_empty()
                     && let Value::Object(item) = &mut item
                 {
                     item.entry("kind").or_insert_with(|| of_list.clone().into());
+                    item.entry("apiVersion")
+                        .or_insert_with(|| api_version.clone());
                 }
                 self.add_document(item, origin, depth - 1)?;
             }
             return Ok(());
         }
-        self.add_object(&kind, Value::Object(object))
+        let object = Value::Object(object);
+        let is_known = is_of_kubernetes(api_version_of(&object));
+        let name = |pointer: &str, default: &str| {
+            let name = object.pointer(pointer).and_then(Value::as_str);
+            name.unwrap_or(default).to_owned()
+        };
+        let id = WorkloadId {
+            kind: kind.clone(),
+            namespace: name("/metadata/namespace", "default"),
+            name: name("/metadata/name", ""),
+        };
+        let found = self
+            .add_object(&kind, object)
             .map_err(|(object, problem)| WorkloadsError::Field {
                 line,
                 object,
                 problem,
-            })
-            .map(|workload| {
-                self.workloads.extend(workload.map(|workload| Workload {
-                    origin: Some(origin.clone()),
-                    ..workload
-                }));
-            })
+            })?;
+        if found.is_empty() && !is_known && kind != "RuntimeClass" {
+            self.skipped.push(Skipped {
+                id,
+                origin: origin.clone(),
+            });
+        }
+        let found = found.into_iter().map(|workload| Workload {
+            origin: Some(origin.clone()),
+            ..workload
+        });
+        self.workloads.extend(found);
+        Ok(())
     }
 
-    /// Takes one object of the API.
+    /// Takes one object of the API: what in it makes pods.
     pub(super) fn add_object(
         &mut self,
         kind: &str,
         object: Value,
-    ) -> Result<Option<Workload>, (String, String)> {
+    ) -> Result<Vec<Workload>, (String, String)> {
         let name = object
             .pointer("/metadata/name")
             .and_then(Value::as_str)
@@ -190,20 +241,29 @@ impl WorkloadList {
         if kind == "RuntimeClass" {
             let class = RuntimeClassObject::deserialize(object).map_err(failed)?;
             self.runtime_classes.push(class.into());
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let Some(template) = template_of(kind, &object) else {
-            return Ok(None);
+        let templates: Vec<PodObject> = match template_of(kind, &object) {
+            Some(template) => vec![
+                Option::<PodObject>::deserialize(template)
+                    .map_err(failed)?
+                    .unwrap_or_default(),
+            ],
+            None if is_of_kubernetes(api_version_of(&object)) => Vec::new(),
+            // What only looks like a pod may fail to be one.
+            None => pod_templates(&object)
+                .into_iter()
+                .filter_map(|template| PodObject::deserialize(template).ok())
+                .collect(),
         };
+        if templates.is_empty() {
+            return Ok(Vec::new());
+        }
         let metadata = object.get("metadata").unwrap_or(&Value::Null);
         let metadata = Option::<Metadata>::deserialize(metadata)
             .map_err(failed)?
             .unwrap_or_default();
         let is_from_a_cluster = metadata.uid.is_some();
-        let mut template: PodTemplate = PodObject::deserialize(template).map_err(failed)?.into();
-        if is_from_a_cluster && template.grace_seconds == Some(USUAL_GRACE_SECONDS) {
-            template.grace_seconds = None;
-        }
         let namespace = match metadata.namespace {
             namespace if namespace.is_empty() => "default".to_owned(),
             namespace => namespace,
@@ -217,16 +277,26 @@ impl WorkloadList {
                 namespace: namespace.clone(),
                 name: owner.name,
             });
-        Ok(Some(Workload {
-            id: WorkloadId {
-                kind: kind.to_owned(),
-                namespace,
-                name: metadata.name,
-            },
-            origin: None,
-            template,
-            owner,
-        }))
+        let id = WorkloadId {
+            kind: kind.to_owned(),
+            namespace,
+            name: metadata.name,
+        };
+        Ok(templates
+            .into_iter()
+            .map(|template| {
+                let mut template = PodTemplate::from(template);
+                if is_from_a_cluster && template.grace_seconds == Some(USUAL_GRACE_SECONDS) {
+                    template.grace_seconds = None;
+                }
+                Workload {
+                    id: id.clone(),
+                    origin: None,
+                    template,
+                    owner: owner.clone(),
+                }
+            })
+            .collect())
     }
 
     /// The workloads with their runtime classes applied, each once: what another workload of the
@@ -272,17 +342,54 @@ impl WorkloadList {
 /// What the API server writes where nobody said how long a pod may take to stop.
 const USUAL_GRACE_SECONDS: u64 = 30;
 
+/// The kinds of Kubernetes that make pods, whatever is in them.
+const MAKERS: [&str; 9] = [
+    "CronJob",
+    "DaemonSet",
+    "Deployment",
+    "Job",
+    "Pod",
+    "PodTemplate",
+    "ReplicaSet",
+    "ReplicationController",
+    "StatefulSet",
+];
+
+fn api_version_of(object: &Value) -> &str {
+    let version = object.get("apiVersion").and_then(Value::as_str);
+    version.unwrap_or_default()
+}
+
 /// The pod or the template of one in an object: in all kinds but two it is `spec.template`, also in
 /// those that are not part of Kubernetes.
 fn template_of<'a>(kind: &str, object: &'a Value) -> Option<&'a Value> {
     let template = match kind {
-        "Pod" => object,
-        "CronJob" => object.pointer("/spec/jobTemplate/spec/template")?,
-        "PodTemplate" => object.get("template")?,
-        _ => object.pointer("/spec/template")?,
+        "Pod" => Some(object),
+        "CronJob" => object.pointer("/spec/jobTemplate/spec/template"),
+        "PodTemplate" => object.get("template"),
+        _ => object.pointer("/spec/template"),
     };
-    template.pointer("/spec/containers")?.as_array()?;
-    Some(template)
+    // Others have jobs of their own, with other fields.
+    let api_version = api_version_of(object);
+    if MAKERS.contains(&kind) && (api_version.is_empty() || is_of_kubernetes(api_version)) {
+        static NOTHING: Value = Value::Null;
+        return Some(template.unwrap_or(&NOTHING));
+    }
+    template.filter(|template| {
+        template
+            .pointer("/spec/containers")
+            .is_some_and(Value::is_array)
+    })
+}
+
+impl From<Malformed> for WorkloadsError {
+    fn from(malformed: Malformed) -> Self {
+        Self::Malformed {
+            line: malformed.line,
+            column: malformed.column,
+            problem: malformed.problem,
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -332,70 +439,6 @@ impl From<RuntimeClassObject> for RuntimeClass {
             tolerations: object.scheduling.tolerations,
         }
     }
-}
-
-/// The documents of a text, each with the line where it begins.
-fn documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
-    if text.trim_start().starts_with(['{', '[']) {
-        return json_documents(text);
-    }
-    let options = serde_saphyr::options! {
-        with_snippet: false,
-        budget: serde_saphyr::budget! {
-            max_events: 50_000_000,
-            max_nodes: 50_000_000,
-            max_documents: 1_000_000,
-            max_total_scalar_bytes: 1 << 30,
-        },
-    };
-    let documents: Vec<serde_saphyr::Spanned<Value>> =
-        serde_saphyr::from_multiple_with_options(text, options).map_err(|error| {
-            let location = error.location();
-            let place = |of: fn(&serde_saphyr::Location) -> u64| {
-                location
-                    .as_ref()
-                    .and_then(|location| usize::try_from(of(location)).ok())
-                    .unwrap_or(1)
-            };
-            WorkloadsError::Malformed {
-                line: place(serde_saphyr::Location::line),
-                column: place(serde_saphyr::Location::column),
-                problem: without_place(first_line(&error.to_string())).to_owned(),
-            }
-        })?;
-    Ok(documents
-        .into_iter()
-        .map(|document| {
-            let line = usize::try_from(document.referenced.line()).unwrap_or(1);
-            (line.max(1), document.value)
-        })
-        .collect())
-}
-
-/// One JSON document after the other, as `kubectl get … -o json` prints them when it is run twice.
-fn json_documents(text: &str) -> Result<Vec<(usize, Value)>, WorkloadsError> {
-    let mut documents = Vec::new();
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
-    loop {
-        let rest = text.get(stream.byte_offset()..).unwrap_or_default();
-        let start = text.len() - rest.trim_start().len();
-        let line = 1 + text[..start].matches('\n').count();
-        match stream.next() {
-            None => return Ok(documents),
-            Some(Ok(document)) => documents.push((line, document)),
-            Some(Err(error)) => {
-                return Err(WorkloadsError::Malformed {
-                    line: error.line(),
-                    column: error.column(),
-                    problem: without_place(&error.to_string()).to_owned(),
-                });
-            }
-        }
-    }
-}
-
-fn first_line(text: &str) -> &str {
-    text.lines().next().unwrap_or_default().trim()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::plan::{outcome, steps};
 use super::problems::problems;
-use super::what_if;
+use super::{skipped, what_if};
 use crate::rollout::{Finding, HostKind, Image, Placement, Rollout, Selection, severity};
 use crate::windows::release;
 
@@ -33,7 +33,13 @@ pub fn write_html(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::R
     };
     let values = [
         ("answer", answer.to_owned()),
-        ("summary", rollout.summary.to_string()),
+        (
+            "summary",
+            match skipped(rollout) {
+                Some(skipped) => format!("{}. {}", rollout.summary, escaped(&skipped)),
+                None => rollout.summary.to_string(),
+            },
+        ),
         // Only the page's own style and script may run, and nothing may be fetched.
         ("style-hash", hash_of(STYLE)),
         ("script-hash", hash_of(SCRIPT)),
@@ -51,6 +57,12 @@ pub fn write_html(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::R
         rest = after;
     }
     out.write_all(rest.as_bytes())
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }
 
 fn hash_of(text: &str) -> String {

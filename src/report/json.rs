@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::plan::as_json;
-use crate::cluster::workloads::WorkloadId;
+use crate::cluster::workloads::{Skipped, WorkloadId};
 use crate::rollout::{Finding, Image, Placement, Rollout};
 use crate::windows::version::WindowsVersion;
 
@@ -29,11 +29,34 @@ pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::R
         let what_if = serde_json::to_string(&rollout.what_if)?;
         write!(out, ",\n  \"what_if\": {what_if}")?;
     }
+    if !rollout.skipped.is_empty() {
+        let skipped: Vec<_> = rollout.skipped.iter().map(SkippedPart::of).collect();
+        let skipped = serde_json::to_string(&skipped)?;
+        write!(out, ",\n  \"skipped\": {skipped}")?;
+    }
     if let Some(plan) = &rollout.plan {
         let plan = serde_json::to_string(&as_json(rollout, plan))?;
         write!(out, ",\n  \"plan\": {plan}")?;
     }
     out.write_all(b"\n}\n")
+}
+
+#[derive(Serialize)]
+struct SkippedPart<'a> {
+    #[serde(flatten)]
+    id: &'a WorkloadId,
+    file: &'a str,
+    line: usize,
+}
+
+impl<'a> SkippedPart<'a> {
+    fn of(skipped: &'a Skipped) -> Self {
+        Self {
+            id: &skipped.id,
+            file: &skipped.origin.file,
+            line: skipped.origin.line,
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -33,6 +33,15 @@ pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::
     if !suite.test_cases.is_empty() {
         junit.add_test_suite(suite);
     }
+    if !rollout.skipped.is_empty() {
+        let mut suite = TestSuite::new("skipped");
+        for skipped in &rollout.skipped {
+            let mut status = TestCaseStatus::skipped();
+            status.set_message("no pods were found in it");
+            suite.add_test_case(TestCase::new(skipped.to_string(), status));
+        }
+        junit.add_test_suite(suite);
+    }
     let xml = junit.to_string().map_err(io::Error::other)?;
     out.write_all(xml.as_bytes())
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::plan::{Step, outcome, steps};
 use super::problems::{Problem, problems};
-use super::what_if;
+use super::{skipped, what_if};
 use crate::rollout::{Finding, Plan, Rollout};
 
 /// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
@@ -24,6 +24,9 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
     writeln!(out, "### {answer}\n\n{}.", rollout.summary)?;
     if let Some(what_if) = what_if(rollout) {
         writeln!(out, "\n{}.", cell(&what_if))?;
+    }
+    if let Some(skipped) = skipped(rollout) {
+        writeln!(out, "\n{}.", cell(&skipped))?;
     }
     let mut room = ROOM;
     if let Some(plan) = &rollout.plan {

@@ -26,6 +26,17 @@ fn what_if(rollout: &Rollout) -> Option<String> {
     (!rollout.what_if.is_empty()).then(|| format!("What if: {}", rollout.what_if.join(", ")))
 }
 
+/// What was skipped, the first few by name.
+fn skipped(rollout: &Rollout) -> Option<String> {
+    let names = rollout.skipped.iter().map(ToString::to_string);
+    (!rollout.skipped.is_empty()).then(|| {
+        format!(
+            "Skipped, as no pods were found in them: {}",
+            in_words(names)
+        )
+    })
+}
+
 /// The first few of many names, and how many more there are.
 fn in_words(names: impl ExactSizeIterator<Item = String>) -> String {
     const NAMED: usize = 5;

@@ -129,13 +129,33 @@ pub fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Resu
             (id, Rule { id, summary })
         })
         .collect();
+    let mut rules: Vec<Rule> = rules.into_values().collect();
+    if !rollout.skipped.is_empty() {
+        rules.push(Rule {
+            id: "skipped",
+            summary: "no pods were found in it".to_owned(),
+        });
+    }
     let results = problems
         .iter()
         .flat_map(|problem| results_of(rollout, problem, strict));
+    let skipped = rollout.skipped.iter().map(|skipped| Result {
+        rule: "skipped",
+        level: "note",
+        message: format!("{}: skipped, as no pods were found in it", skipped.id),
+        place: Some(Place {
+            file: skipped.origin.file.clone(),
+            first_line: skipped.origin.line,
+            last_line: skipped.origin.line,
+        }),
+        subject: Some(skipped.id.to_string()),
+        fingerprint: Some(format!("skipped|{}", skipped.id)),
+        fix: None,
+    });
     write(
         "wincimg check-compat",
-        rules.into_values().collect(),
-        results.collect(),
+        rules,
+        results.chain(skipped).collect(),
         out,
     )
 }

@@ -43,6 +43,9 @@ pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::R
     if let Some(plan) = &rollout.plan {
         write_plan(rollout, plan, &mut out)?;
     }
+    for skipped in &rollout.skipped {
+        writeln!(out, "\n{skipped}: skipped, as no pods were found in it")?;
+    }
     writeln!(out, "\n{}", rollout.summary)?;
     match rollout.summary.total() {
         0 => Ok(()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use super::finding::is_mendable;
-use super::image::{Content, Image};
+use super::image::Image;
 use super::plan::{Action, Pin, Plan};
 use super::{Finding, HostKind, Request, Rollout, Shared};
 use crate::cluster::nodes::Node;
@@ -196,7 +196,7 @@ impl<'a> Advisor<'a> {
 
 /// What shows the version of an image that could be read and did not tell.
 fn inspect_command(finding: &Finding, image: &Image, flags: &Flags) -> Vec<String> {
-    let is_readable = !matches!(image.content, Content::Unreadable { .. });
+    let is_readable = image.is_readable();
     let is_unsaid = finding.image_build.is_none_or(|own| own.revision.is_none());
     match &image.reference {
         Some(reference) if is_readable && is_unsaid => {

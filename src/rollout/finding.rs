@@ -137,7 +137,7 @@ pub(super) fn is_mendable(finding: &Finding, image: &Image, host: &HostKind) -> 
         && finding.isolation != Isolation::HostProcess
         && !(finding.isolation == Isolation::Process && is_old_client)
         && host.architecture == "amd64"
-        && !matches!(image.content, Content::Unreadable { .. })
+        && image.is_readable()
 }
 
 /// Judges every question once; what is found twice is one finding, so that reports say it once.
@@ -226,16 +226,27 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         Content::Stated(version) => by_version(host, Some(*version), None, isolation),
         Content::Single(variant) => single(host, variant, isolation),
         Content::Index(variants) => of_index(host, variants, isolation),
-        Content::Unreadable { reason, hint } => Finding {
-            outcome: Outcome::Unknown,
-            rule: Rule::UnknownBuild.name(),
-            reason: format!("cannot read the image: {reason}"),
-            fix: hint.clone(),
-            commands: Vec::new(),
-            isolation,
-            image_build: None,
-            variant: None,
-        },
+        Content::Unasked if isolation == Isolation::HostProcess => {
+            by_version(host, None, None, isolation)
+        }
+        Content::Unasked => {
+            let fix = "describe it with --images FILE, or leave out --offline";
+            unreadable("--offline asks no registry", Some(fix), isolation)
+        }
+        Content::Unreadable { reason, hint } => unreadable(reason, hint.as_deref(), isolation),
+    }
+}
+
+fn unreadable(reason: &str, fix: Option<&str>, isolation: Isolation) -> Finding {
+    Finding {
+        outcome: Outcome::Unknown,
+        rule: Rule::UnknownBuild.name(),
+        reason: format!("cannot read the image: {reason}"),
+        fix: fix.map(str::to_owned),
+        commands: Vec::new(),
+        isolation,
+        image_build: None,
+        variant: None,
     }
 }
 
@@ -284,7 +295,11 @@ fn by_version(
         outcome: verdict.outcome,
         rule: verdict.rule.name(),
         reason: verdict.reason_for(&hosts),
-        fix: verdict.fix.map(|fix| in_words(fix, host.build)),
+        fix: verdict.fix.map(|fix| match verdict.outcome {
+            // It starts there already, so a new image would be no better.
+            Outcome::Warning => fix.to_string(),
+            _ => in_words(fix, host.build),
+        }),
         commands: Vec::new(),
         isolation,
         image_build: version,

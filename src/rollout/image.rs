@@ -28,6 +28,8 @@ pub enum Content {
     Single(Variant),
     /// An index of images.
     Index(Vec<Variant>),
+    /// No registry was asked.
+    Unasked,
     /// It could not be read.
     Unreadable {
         /// Why not.
@@ -70,7 +72,7 @@ impl Image {
         match &self.content {
             Content::Stated(version) => Some(*version),
             Content::Single(variant) => variant.version,
-            Content::Index(_) | Content::Unreadable { .. } => None,
+            Content::Index(_) | Content::Unasked | Content::Unreadable { .. } => None,
         }
     }
 
@@ -104,7 +106,7 @@ impl Image {
         match &self.content {
             Content::Single(variant) => std::slice::from_ref(variant),
             Content::Index(variants) => variants,
-            Content::Stated(_) | Content::Unreadable { .. } => &[],
+            Content::Stated(_) | Content::Unasked | Content::Unreadable { .. } => &[],
         }
     }
 
@@ -113,8 +115,13 @@ impl Image {
         match &mut self.content {
             Content::Single(variant) => std::slice::from_mut(variant),
             Content::Index(variants) => variants,
-            Content::Stated(_) | Content::Unreadable { .. } => &mut [],
+            Content::Stated(_) | Content::Unasked | Content::Unreadable { .. } => &mut [],
         }
+    }
+
+    /// Whether anything is known of it.
+    pub(super) fn is_readable(&self) -> bool {
+        !matches!(self.content, Content::Unasked | Content::Unreadable { .. })
     }
 
     pub(super) fn is_for(&self, system: &str) -> bool {
@@ -164,8 +171,8 @@ pub(super) fn for_windows(
             .filter_map(|container| places.get(container.image.as_str()))
             .map(|&place| &images[place])
             .collect();
-        let is_unreadable = |image: &&Image| matches!(image.content, Content::Unreadable { .. });
-        let may_be_windows = |image: &&Image| image.is_for("windows") || is_unreadable(image);
+        let is_unreadable = |image: &&Image| !image.is_readable();
+        let may_be_windows = |image: &&Image| image.is_for("windows") || !image.is_readable();
         // An image for both goes where its own nodes are, so it does not decide alone.
         let only = |system: &str, other: &str| {
             own.iter()
@@ -180,7 +187,10 @@ pub(super) fn for_windows(
             System::Unsaid if only("windows", "linux") => taken.push(workload),
             // All containers of a pod run on one node, so one of them speaks for all.
             System::Unsaid if only("linux", "windows") => {}
-            System::Unsaid if own.iter().any(is_unreadable) && !could_land() => {
+            System::Unsaid if own.is_empty() && could_land() => taken.push(workload),
+            System::Unsaid
+                if (own.is_empty() || own.iter().any(is_unreadable)) && !could_land() =>
+            {
                 undecided.push(workload.id);
             }
             System::Unsaid if own.iter().any(may_be_windows) => taken.push(workload),

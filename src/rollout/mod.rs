@@ -21,7 +21,7 @@ use std::rc::Rc;
 use jiff::civil::Date;
 
 use crate::cluster::nodes::{Node, NodeList};
-use crate::cluster::workloads::{Workload, WorkloadId};
+use crate::cluster::workloads::{Skipped, Workload, WorkloadId};
 use crate::windows::compat::{Isolation, Outcome};
 
 pub use advice::Flags;
@@ -48,6 +48,8 @@ pub struct Request {
     pub plain: usize,
     /// The workloads.
     pub workloads: Vec<Workload>,
+    /// What was given with them and may make pods in a way that is not known.
+    pub skipped: Vec<Skipped>,
     /// How nodes keep containers apart where nobody asks for anything.
     pub isolation: Option<Isolation>,
     /// The day on which support is looked at.
@@ -79,6 +81,8 @@ pub struct Rollout {
     pub other_workloads: usize,
     /// Workloads that do not say their system, whose images could not be read, and that no host takes.
     pub undecided: Vec<WorkloadId>,
+    /// Objects of unknown kinds in which no pods were found.
+    pub skipped: Vec<Skipped>,
     /// What to do so that everything starts, where that was asked for.
     pub plan: Option<Plan>,
     /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
@@ -119,6 +123,7 @@ impl Rollout {
             images,
             plain,
             workloads,
+            skipped,
             isolation,
             today,
             flags: _,
@@ -175,6 +180,7 @@ impl Rollout {
             notices,
             summary,
             undecided,
+            skipped,
             plan: None,
             what_if: Vec::new(),
         }

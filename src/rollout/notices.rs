@@ -95,6 +95,10 @@ fn about_scheduling(
 ) -> Vec<Finding> {
     let mut found = Vec::new();
     let scheduling = &workload.template.scheduling;
+    if let Some(reason) = no_image(workload) {
+        let fix = "name an image for each container of the pod".to_owned();
+        found.push(warn(Concern::NoImage, reason, fix));
+    }
     if placement.selection.hosts.is_empty() {
         let (reason, fix) = why_nowhere(context.hosts, scheduling);
         found.push(warn(Concern::NoHostSelected, reason, fix));
@@ -133,6 +137,20 @@ fn about_scheduling(
         "add to the pod's spec: nodeSelector: {kubernetes.io/os: windows}".to_owned(),
     ));
     found
+}
+
+/// What of a workload cannot be checked, because it does not say what runs.
+fn no_image(workload: &Workload) -> Option<String> {
+    let template = &workload.template;
+    match &template.without_image[..] {
+        [] if template.containers.is_empty() => Some("it has no containers".to_owned()),
+        [] => None,
+        [name] if !name.is_empty() => Some(format!("its container {name} names no image")),
+        names if names.iter().any(String::is_empty) => {
+            Some("it has containers that name no image".to_owned())
+        }
+        names => Some(format!("its containers {} name no image", names.join(", "))),
+    }
 }
 
 /// Why no host can be chosen, and what would change that.

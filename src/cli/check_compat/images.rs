@@ -162,12 +162,9 @@ pub(super) fn look(
             let known = given
                 .get(&reference)
                 .or_else(|| fetched.get(&reference).cloned());
-            known.unwrap_or_else(|| Image {
+            known.unwrap_or(Image {
                 reference: Some(reference),
-                content: Content::Unreadable {
-                    reason: "--offline asks no registry".to_owned(),
-                    hint: Some("describe it with --images FILE, or leave out --offline".to_owned()),
-                },
+                content: Content::Unasked,
             })
         })
         .collect())

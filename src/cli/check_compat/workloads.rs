@@ -6,19 +6,26 @@ use anyhow::anyhow;
 
 use crate::cli::failure::Failure;
 use crate::cli::input::{self, read_text};
-use crate::cluster::workloads::{Workload, WorkloadId, WorkloadList};
+use crate::cli::session::Session;
+use crate::cluster::workloads::{Skipped, Workload, WorkloadId, WorkloadList};
 
 const HINT: &str =
     "--workloads takes Kubernetes YAML or JSON, as helm template and kubectl get -o yaml print it";
 
 /// Reads the workloads of all files; `-` is stdin. Files without any are a mistake: a gate that is
 /// given nothing must not open.
-pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Workload>, Failure> {
+pub(super) fn read(
+    files: &[PathBuf],
+    session: &Session,
+) -> Result<(Vec<Workload>, Vec<Skipped>), Failure> {
     let mut list = WorkloadList::default();
     for file in files {
         let name = input::name(file);
         list.read(&read_text(file)?, &name)
             .map_err(|error| Failure::from(error).at(&name))?;
+    }
+    for warning in &list.warnings {
+        session.warn(warning);
     }
     if list.workloads.is_empty() && !files.is_empty() {
         let names: Vec<String> = files.iter().map(|file| input::name(file)).collect();
@@ -26,7 +33,8 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Vec<Workload>, Failure> {
             Failure::usage(anyhow!("found no workload in {}", names.join(", "))).hint(HINT),
         );
     }
-    Ok(list.into_workloads())
+    let skipped = std::mem::take(&mut list.skipped);
+    Ok((list.into_workloads(), skipped))
 }
 
 /// The first few workloads by name.

@@ -315,3 +315,139 @@ fn text_that_repeats_itself_without_end_is_refused() {
     assert!(WorkloadList::default().read(&text, "bomb").is_err());
     assert!(started.elapsed() < std::time::Duration::from_secs(10));
 }
+
+#[test]
+fn comments_are_no_matter_however_many_there_are() {
+    let comments = "# as AKS writes them\n".repeat(1000);
+    let inner = "        # and here\n".repeat(1000);
+    let text = DEPLOYMENT.replace(
+        "      containers:\n",
+        &format!("{inner}      containers:\n"),
+    );
+    assert_eq!(read(&format!("{comments}{text}{comments}")), {
+        let mut plain = read(DEPLOYMENT);
+        plain[0].origin.as_mut().unwrap().line = 1001;
+        plain
+    });
+}
+
+#[test]
+fn of_a_key_that_is_there_twice_the_last_counts_with_a_warning() {
+    let text = DEPLOYMENT.replace(
+        "image: repo/web:1.4",
+        "image: repo/old:1, image: repo/web:1.4",
+    );
+    let mut list = WorkloadList::default();
+    list.read(&text, "app.yaml").unwrap();
+    assert_eq!(list.warnings.len(), 1);
+    assert_eq!(
+        list.warnings[0],
+        "app.yaml: line 12: duplicate mapping key: image; the last one counts"
+    );
+    assert_eq!(list.into_workloads(), read(DEPLOYMENT));
+    // What is wrong besides is still wrong.
+    assert!(message(&format!("{text}  - [\n")).contains("expected Kubernetes objects"));
+}
+
+/// The images of each workload that is found, and what is skipped.
+fn found(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
+    let mut list = WorkloadList::default();
+    list.read(text, "app.yaml").unwrap();
+    let skipped = list.skipped.iter().map(ToString::to_string).collect();
+    let images = list.into_workloads().into_iter().map(|workload| {
+        let containers = workload.template.containers.into_iter();
+        containers.map(|container| container.image).collect()
+    });
+    (images.collect(), skipped)
+}
+
+#[test]
+fn pods_are_found_in_kinds_that_kubernetes_does_not_have() {
+    for (text, images) in [
+        (
+            "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: x}\nspec:\n  \
+             replicatedJobs:\n  - name: a\n    template: {spec: {template: {spec: {containers: \
+             [{image: a}]}}}}\n  - name: b\n    template: {spec: {template: {spec: {containers: \
+             [{image: b}, {image: c}]}}}}\n",
+            vec![vec!["a"], vec!["b", "c"]],
+        ),
+        (
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledJob\nmetadata: {name: x}\nspec:\n  \
+             jobTargetRef: {template: {spec: {containers: [{image: a}]}}}\n",
+            vec![vec!["a"]],
+        ),
+        (
+            "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: x}\nspec:\n  \
+             templates:\n  - {name: a, container: {image: a}}\n  - {name: b, script: {image: b}}\n  \
+             - {name: c, steps: [[{name: d, template: a}]]}\n",
+            vec![vec!["a"], vec!["b"]],
+        ),
+        (
+            "apiVersion: actions.summerwind.dev/v1alpha1\nkind: RunnerDeployment\nmetadata: \
+             {name: x}\nspec: {template: {spec: {repository: r, containers: [{name: runner, \
+             image: a}]}}}\n",
+            vec![vec!["a"]],
+        ),
+        (
+            "apiVersion: batch.volcano.sh/v1alpha1\nkind: Job\nmetadata: {name: x}\nspec:\n  \
+             tasks: [{template: {spec: {containers: [{image: a}]}}}, {template: {spec: \
+             {containers: [{image: a}]}}}]\n",
+            // The same twice is one.
+            vec![vec!["a"]],
+        ),
+    ] {
+        let images: Vec<Vec<String>> = images
+            .into_iter()
+            .map(|images| images.into_iter().map(str::to_owned).collect())
+            .collect();
+        assert_eq!(found(text), (images, Vec::new()), "{text}");
+    }
+}
+
+#[test]
+fn a_workflows_step_runs_where_the_workflow_does() {
+    let text = "apiVersion: argoproj.io/v1alpha1\nkind: Workflow\nmetadata: {name: x}\nspec:\n  \
+                nodeSelector: {kubernetes.io/os: windows}\n  templates:\n  \
+                - {name: a, container: {image: a}}\n  \
+                - {name: b, container: {image: b}, nodeSelector: {kubernetes.io/os: linux}}\n";
+    let systems: Vec<System> = read(text)
+        .iter()
+        .map(|workload| workload.template.system())
+        .collect();
+    assert_eq!(systems, [System::Windows, System::Other]);
+}
+
+#[test]
+fn what_makes_no_pods_is_skipped_and_said_where_its_kind_is_unknown() {
+    let certificate = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: web}\n\
+                       spec: {containers: none}\n";
+    let service = "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n";
+    let list = "---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: web}}]\n";
+    assert_eq!(
+        found(&format!("{certificate}{service}{list}---\n{DEPLOYMENT}")),
+        (
+            vec![vec!["repo/setup:1".to_owned(), "repo/web:1.4".to_owned()]],
+            vec!["Certificate default/web (app.yaml, line 1)".to_owned()]
+        )
+    );
+}
+
+#[test]
+fn a_workload_without_an_image_is_one_all_the_same() {
+    for (text, without_image) in [
+        (
+            "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {}\n",
+            vec![],
+        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: x}\n", vec![]),
+        (
+            "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: \
+             {containers: [{name: a, image: ''}, {name: b}, {name: c, image: c}]}}}\n",
+            vec!["a", "b"],
+        ),
+    ] {
+        let workloads = read(text);
+        assert_eq!(workloads.len(), 1, "{text}");
+        assert_eq!(workloads[0].template.without_image, without_image, "{text}");
+    }
+}

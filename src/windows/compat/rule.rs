@@ -58,6 +58,8 @@ pub enum Concern {
     NotWindows,
     /// Host process containers need containerd.
     HostProcessUnsupported,
+    /// A container of the workload names no image.
+    NoImage,
     /// No node can be chosen for the workload.
     NoHostSelected,
     /// Nothing keeps the workload off nodes that do not run Windows.
@@ -134,6 +136,7 @@ impl Concern {
             Self::NoMatchingPlatform => "no-matching-platform",
             Self::NotWindows => "not-windows",
             Self::HostProcessUnsupported => "host-process-unsupported",
+            Self::NoImage => "no-image",
             Self::NoHostSelected => "no-host-selected",
             Self::NoWindowsSelector => "no-windows-selector",
             Self::EndOfSupport => "end-of-support",
@@ -149,7 +152,8 @@ impl Concern {
             Self::NoMatchingPlatform | Self::NotWindows | Self::HostProcessUnsupported => {
                 Outcome::Incompatible
             }
-            Self::NoHostSelected
+            Self::NoImage
+            | Self::NoHostSelected
             | Self::NoWindowsSelector
             | Self::EndOfSupport
             | Self::PullDeadline

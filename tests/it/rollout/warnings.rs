@@ -135,3 +135,111 @@ fn a_large_image_is_warned_about_where_docker_pulls_it() {
         "containerd has no such deadline: {on_containerd:?}"
     );
 }
+
+#[test]
+fn a_workload_without_an_image_is_no_silent_green() {
+    let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {os: {name: windows}, \
+               nodeSelector: {kubernetes.io/os: windows}, containers: [{name: a}]}\n";
+    let check = |more: &[&str]| {
+        let mut command = wincimg();
+        command
+            .args([
+                "--host-build",
+                "20348.2402",
+                "--workloads",
+                "-",
+                "--offline",
+            ])
+            .args(more)
+            .write_stdin(pod);
+        answer_of(&mut command)
+    };
+    let (code, report) = check(&[]);
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(report["checks"][0]["rule"], "no-image");
+    assert_eq!(
+        report["checks"][0]["reason"],
+        "its container a names no image"
+    );
+    assert_eq!(check(&["--strict"]).0, 1);
+}
+
+#[test]
+fn objects_of_unknown_kinds_are_listed_in_every_form() {
+    let text = "apiVersion: cert-manager.io/v1\nkind: Certificate\nmetadata: {name: '<web>'}\n---\n\
+                apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: \
+                [{image: x, securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
+    let check = |format: &str| {
+        let mut command = wincimg();
+        command
+            .args([
+                "--host-build",
+                "20348.2402",
+                "--workloads",
+                "-",
+                "--offline",
+            ])
+            .args(["--format", format])
+            .write_stdin(text);
+        let output = command.output().unwrap();
+        // A program on the host needs no version, so nothing has to be asked.
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let report: Value = serde_json::from_str(&check("json")).unwrap();
+    assert_eq!(
+        report["skipped"],
+        json!([{"kind": "Certificate", "namespace": "default", "name": "<web>", "file": "stdin",
+            "line": 1}])
+    );
+    assert_eq!(report["checks"][0]["rule"], "host-process");
+    let sarif: Value = serde_json::from_str(&check("sarif")).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let last = &results[results.len() - 1];
+    assert_eq!(
+        (&last["ruleId"], &last["level"]),
+        (&json!("skipped"), &json!("note"))
+    );
+    assert!(check("text").contains("Certificate default/<web> (stdin, line 1): skipped"));
+    for format in ["markdown", "junit", "html"] {
+        let report = check(format);
+        assert!(
+            report.contains("Certificate default/") && report.contains("kipped"),
+            "{report}"
+        );
+        assert!(
+            format == "markdown" || !report.contains("default/<web>"),
+            "{format}"
+        );
+    }
+}
+
+#[test]
+fn a_host_that_lags_is_to_be_patched_before_its_images() {
+    let check = |more: &[&str]| {
+        let mut command = wincimg();
+        command
+            .args(["--host-build", "26100.2894", "--image-build", "26100.3194"])
+            .args(more);
+        answer_of(&mut command)
+    };
+    let (code, report) = check(&[]);
+    assert_eq!(code, 0, "{report}");
+    let found = &report["checks"][0];
+    assert_eq!(found["verdict"], "warning");
+    assert_eq!(found["rule"], "image-newer-revision");
+    assert!(
+        found["reason"]
+            .as_str()
+            .unwrap()
+            .contains("runner-images/issues/11582")
+    );
+    assert!(
+        found["fix"]
+            .as_str()
+            .unwrap()
+            .starts_with("bring the host to 26100.3194")
+    );
+    assert_eq!(check(&["--strict"]).0, 1);
+    assert_eq!(check(&["--isolation", "hyperv", "--strict"]).0, 0);
+}
