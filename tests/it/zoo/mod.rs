@@ -1,5 +1,6 @@
 //! Registries as their users meet them: every product's differences, played over TLS under its
 //! real name, with the program's commands run against each. `docs/registries.md` is made from this.
+//! With `WINCIMG_ZOO_PROGRAM=FILE` another build of the program is run, to compare.
 
 #![allow(unreachable_pub)]
 #![allow(clippy::unwrap_used, clippy::format_push_string)]

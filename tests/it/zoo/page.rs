@@ -9,7 +9,7 @@ pub const PAGE: &str = include_str!("../../../docs/registries.md");
 
 const HEAD: &str = "# Registries
 
-What wincimg does with the registries that people use. **Nothing on this page was tried at a vendor.** Each registry was played by the tests in `tests/it/zoo`, over TLS and under its real name, by a server that differs from `distribution` as listed below. Each difference names the public page that tells of it; what the page says of one release is taken for all. `distribution` 2.8.2 was run itself, as Debian packages it.
+What wincimg does with the registries that people use. **Nothing on this page was tried at a vendor.** Each registry was played by the tests in `tests/it/zoo`, over TLS and under its real name, by a server that differs from `distribution` as listed below. Each difference names the public page that tells of it, or the specification that allows it; what a page says of one release is taken for all. `distribution` 2.8.2 was run itself, as Debian packages it.
 
 - `build --push`: a small image on Microsoft's base image, and one on the same base in the registry itself.
 - `mirror`: a base image from Microsoft's registry.

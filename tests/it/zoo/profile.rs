@@ -249,7 +249,7 @@ impl fmt::Display for Quirk {
                     "a name has two parts; a mirror, which keeps the path, needs more"
                 )
             }
-            Self::Mount(202) => write!(f, "a mount is 202: nothing was mounted"),
+            Self::Mount(202) => write!(f, "a mount may be 202: nothing was mounted"),
             Self::Mount(status) => write!(f, "a mount that it does not grant is {status}"),
             Self::PieceAtMost(most, status) => {
                 write!(f, "a piece of more than {} is {status}", Size(most))
@@ -258,19 +258,14 @@ impl fmt::Display for Quirk {
                 write!(f, "every piece but the last has at least {}", Size(least))
             }
             Self::BodyAtMost(most) => write!(f, "a body of more than {} is 413", Size(most)),
-            Self::NoPieces(status) => write!(f, "a blob comes in one PUT; a piece is {status}"),
+            Self::NoPieces(_) => write!(f, "a blob comes in one PUT, and pieces are refused"),
             Self::RangeNeeded => write!(f, "every piece but the first needs `Content-Range`"),
             Self::PieceIs(status) => write!(f, "a piece that is taken is {status}, not 202"),
             Self::StuckRange => write!(f, "`Range` stays at the end of the first piece"),
             Self::LastRange => write!(f, "`Range` is that of the last piece"),
             Self::NoCancel(status) => write!(f, "an upload cannot be cancelled ({status})"),
             Self::Location(place) => place.fmt(f),
-            Self::BlobsFrom(host) => {
-                write!(
-                    f,
-                    "blobs come from another host, such as `{host}`, by a signed URL"
-                )
-            }
+            Self::BlobsFrom(host) => write!(f, "blobs come from another host, such as `{host}`"),
             Self::PageAtMost(page) => write!(f, "a page has {page} tags at most"),
             Self::PageRefused(page) => write!(f, "a page of more than {page} tags is 400"),
             Self::Next(next) => next.fmt(f),

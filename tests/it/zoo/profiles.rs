@@ -50,10 +50,6 @@ pub static DOCKER_HUB: Profile = Profile {
             Quirk::BlobsFrom("production.cloudflare.docker.com"),
             "https://github.com/docker/docs/pull/25122",
         ),
-        (
-            Quirk::Location(Place::State),
-            "https://github.com/distribution/distribution/issues/479",
-        ),
         (Quirk::Limited, "https://github.com/docker/docs/pull/22134"),
         (
             Quirk::TwoParts,
@@ -76,7 +72,6 @@ pub static GHCR: Profile = Profile {
     key: "ghcr.io",
     flags: &[],
     rows: &[
-        (Quirk::TokenAnswer(r#"{"token":"T"}"#), TOKEN_SPEC),
         (
             Quirk::PlaceholderScope("repository:user/image:pull"),
             "https://github.com/cloudflare/serverless-registry/issues/148",
@@ -98,7 +93,7 @@ pub static GHCR: Profile = Profile {
             "https://github.com/radius-project/radius/pull/12623",
         ),
         (
-            Quirk::PageAtMost(100),
+            Quirk::PageAtMost(1000),
             "https://github.com/google/go-containerregistry/pull/1102",
         ),
     ],
@@ -189,7 +184,7 @@ pub static ACR: Profile = Profile {
 };
 
 pub static ARTIFACT_REGISTRY: Profile = Profile {
-    name: "Google Artifact Registry",
+    name: "Google Artifact Registry, gcr.io",
     host: "europe-docker.pkg.dev",
     api: "europe-docker.pkg.dev",
     prefix: "project/me",
@@ -235,7 +230,6 @@ pub static QUAY: Profile = Profile {
     key: "quay.io",
     flags: &[],
     rows: &[
-        (Quirk::TokenAnswer(r#"{"token":"T"}"#), TOKEN_SPEC),
         (
             Quirk::PublicReads,
             "https://github.com/deitch/docker_registry2/issues/56",
@@ -299,13 +293,10 @@ pub static GITLAB: Profile = Profile {
     user: "me",
     key: "registry.gitlab.com",
     flags: &[],
-    rows: &[
-        (Quirk::TokenAnswer(r#"{"token":"T"}"#), TOKEN_SPEC),
-        (
-            Quirk::LastScopeAlone,
-            "https://github.com/estesp/manifest-tool/issues/53",
-        ),
-    ],
+    rows: &[(
+        Quirk::LastScopeAlone,
+        "https://github.com/estesp/manifest-tool/issues/53",
+    )],
 };
 
 pub static ARTIFACTORY: Profile = Profile {
@@ -350,16 +341,10 @@ pub static NEXUS: Profile = Profile {
     user: "me",
     key: "nexus.example.com",
     flags: &[],
-    rows: &[
-        (
-            Quirk::Next(Next::Below("/repository/docker-hosted")),
-            "https://github.com/sonatype/nexus-public/issues/1011",
-        ),
-        (
-            Quirk::Location(Place::PlainHttp),
-            "https://github.com/distribution/distribution/issues/996",
-        ),
-    ],
+    rows: &[(
+        Quirk::Next(Next::Below("/repository/docker-hosted")),
+        "https://github.com/sonatype/nexus-public/issues/1011",
+    )],
 };
 
 pub static ZOT: Profile = Profile {
