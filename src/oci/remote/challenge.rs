@@ -165,12 +165,15 @@ pub(super) struct Token {
 pub(super) struct Tokens(HashMap<Scope, Token>);
 
 impl Tokens {
+    /// The token for the least that will do: of one for two repositories, as a mount needs, some
+    /// registries honour only one.
     pub(super) fn get(&self, scope: &Scope) -> Option<Secret> {
         let now = Instant::now();
         let fits = |(have, token): &(&Scope, &Token)| token.expires > now && have.covers(scope);
         self.0
             .iter()
-            .find(fits)
+            .filter(fits)
+            .min_by_key(|(have, _)| have.0.len())
             .map(|(_, token)| token.text.clone())
     }
 
@@ -195,6 +198,8 @@ pub(super) fn bearer(token: &Secret) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+    use std::time::Duration;
+
     use super::*;
 
     fn read(challenges: &[&str]) -> Option<Challenge> {
@@ -204,6 +209,21 @@ mod tests {
             headers.append(WWW_AUTHENTICATE, value);
         }
         Challenge::read(&headers, &"https://repo.lan/v2/".parse().unwrap())
+    }
+
+    #[test]
+    fn the_token_for_the_least_is_taken() {
+        // The order of a map differs from one to the next.
+        for _ in 0..32 {
+            let mut tokens = Tokens::default();
+            for (scope, text) in [(Scope::mount("a", "b"), "both"), (Scope::push("a"), "one")] {
+                let expires = Instant::now() + Duration::from_mins(1);
+                let text = Secret::new(text.to_owned());
+                tokens.keep(&scope, Token { text, expires });
+            }
+            let taken = tokens.get(&Scope::pull("a")).unwrap();
+            assert_eq!(taken.reveal(), "one");
+        }
     }
 
     #[test]
