@@ -3,6 +3,7 @@
 mod daemon;
 mod engine;
 mod review;
+mod tags;
 mod text;
 
 use std::sync::Arc;
@@ -17,6 +18,7 @@ use serde_json::json;
 use self::daemon::DaemonArgs;
 use self::engine::{Engine, EngineArg, Reason};
 use self::review::Reviewer;
+use self::tags::TagArgs;
 use self::text::write_text;
 use super::Answer;
 use super::failure::Failure;
@@ -25,10 +27,10 @@ use super::progress;
 use super::recipe_args::{RecipeArgs, key_and_value};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
-use crate::engine::delivery::{Delivered, Delivery, Destination, Made, Review};
+use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
 use crate::engine::direct::{AssembleOptions, DirectEngine};
 use crate::engine::plans::PlannedImage;
-use crate::engine::publication::{IndexWhen, Naming, Publication};
+use crate::engine::publication::{Naming, Publication};
 use crate::layer::Compression;
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
@@ -70,9 +72,8 @@ pub(super) struct Build {
     /// Write to oci:DIR or docker-archive:FILE
     #[arg(long, value_name = "PLACE", value_parser = output_place)]
     output: Option<Location>,
-    /// Publish the images under their versions' tags alone, without an index over them
-    #[arg(long)]
-    no_index: bool,
+    #[command(flatten)]
+    tags: TagArgs,
     /// Print the plan and build nothing
     #[arg(long)]
     dry_run: bool,
@@ -98,6 +99,7 @@ struct Job<'a> {
     registry: &'a Registry,
     progress: Arc<dyn Progress>,
     created: Option<Timestamp>,
+    existing: Existing,
     review: &'a Review<'a>,
 }
 
@@ -152,7 +154,9 @@ impl Build {
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
         registry_args::run(async {
-            let mut images = request.plan(!self.no_index, &registry, session).await?;
+            let mut images = request
+                .plan(!self.tags.no_index, &registry, session)
+                .await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
@@ -168,11 +172,7 @@ impl Build {
             let naming = Naming {
                 name: name.to_owned(),
                 tag: self.tag.clone(),
-                index: if self.no_index {
-                    IndexWhen::Never
-                } else {
-                    IndexWhen::Several
-                },
+                index: self.tags.index(),
             };
             let reviewer = Reviewer {
                 nodes: request.nodes(),
@@ -183,6 +183,7 @@ impl Build {
                 registry: &registry,
                 progress,
                 created,
+                existing: self.tags.existing(),
                 review: &|outlooks| reviewer.review(outlooks),
             };
             let mut destinations = self.destinations();
@@ -283,6 +284,7 @@ impl Build {
             progress: job.progress,
             destinations,
             flavour: self.manifest_format.map(Into::into),
+            existing: job.existing,
             review: job.review,
         };
         Ok(Box::pin(delivery.deliver(job.publication, making)).await?)

@@ -5,10 +5,12 @@
 
 mod destination;
 mod error;
+mod index;
 mod made;
 mod output_in_input;
 mod report;
 mod route;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -19,9 +21,10 @@ use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 
 use self::route::{Arrived, Route};
+use self::standing::Standing;
 use super::error::EngineError;
-use super::publication::{Line, Outlook, Publication, arrange};
-use crate::oci::document::{Descriptor, Digest, Document, DocumentError, Flavour, Index, Verbatim};
+use super::publication::{Line, Outlook, Publication};
+use crate::oci::document::{Digest, Flavour};
 use crate::oci::remote::Registry;
 use crate::oci::store::Sink;
 use crate::progress::Progress;
@@ -30,6 +33,7 @@ pub use self::destination::Destination;
 pub use self::error::{DeliveryError, Unserved};
 pub use self::made::Made;
 pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
+pub use self::standing::Existing;
 
 /// Brings images to destinations; the first one is the one that is reported.
 pub struct Delivery<'a> {
@@ -41,12 +45,22 @@ pub struct Delivery<'a> {
     pub destinations: &'a [Destination],
     /// The words in which manifests are written in a registry; none for the base's own.
     pub flavour: Option<Flavour>,
+    /// What becomes of what tags mean already.
+    pub existing: Existing,
     /// Who says whether what will be published serves its hosts, before anything is sent.
     pub review: &'a Review<'a>,
 }
 
 /// Looks at what tags will mean, and refuses what does not start on a host that it is for.
 pub type Review<'a> = dyn Fn(&[Outlook<'_>]) -> Result<(), Unserved> + Sync + 'a;
+
+/// What a destination has before anything is sent there.
+struct Seen {
+    /// What each image's tag means, where the destination has all of that.
+    images: Vec<Option<Digest>>,
+    /// What stays in the index.
+    kept: Vec<Line>,
+}
 
 impl Delivery<'_> {
     /// Waits for an engine to make the images of a publication, in their order, and brings them to
@@ -59,50 +73,105 @@ impl Delivery<'_> {
         for destination in self.destinations {
             destination.check(publication)?;
         }
-        (self.review)(&publication.outlooks(&[]))?;
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
         let making = async { Ok(Box::pin(making).await?) };
-        let looking = self
-            .destinations
-            .iter()
-            .map(|it| self.look(publication, it));
-        let (made, before) = tokio::try_join!(making, try_join_all(looking))?;
+        let (made, seen) = tokio::try_join!(making, self.look(publication))?;
         if self.destinations.is_empty() {
             return Ok(report::left_behind(publication, &made));
         }
         let mut delivered = Delivered::default();
-        for (destination, before) in self.destinations.iter().zip(before) {
-            let brought = self.bring(publication, &made, &before, destination);
+        for (destination, seen) in self.destinations.iter().zip(seen) {
+            let brought = self.bring(publication, &made, &seen, destination);
             delivered.add(Box::pin(brought).await?);
         }
         Ok(delivered)
     }
 
-    /// What the images' tags mean so far, where the destination is a registry.
-    async fn look(
+    /// Looks at every destination, and refuses what would take something away there, or not start
+    /// where it is to.
+    async fn look(&self, publication: &Publication<'_>) -> Result<Vec<Seen>, DeliveryError> {
+        let destinations = self.destinations.iter();
+        let looking = destinations.map(|destination| self.look_at(publication, destination));
+        let seen = try_join_all(looking).await?;
+        let mut kept: Vec<&[Line]> = seen.iter().map(|seen| seen.kept.as_slice()).collect();
+        if kept.is_empty() {
+            kept.push(&[]);
+        }
+        for (place, lines) in kept.iter().enumerate() {
+            if !kept[..place].contains(lines) {
+                (self.review)(&publication.outlooks(lines))?;
+            }
+        }
+        Ok(seen)
+    }
+
+    /// What the tags mean so far at one destination, and what of that stays.
+    async fn look_at(
         &self,
         publication: &Publication<'_>,
         destination: &Destination,
-    ) -> Result<Vec<Option<Digest>>, DeliveryError> {
-        let Destination::Registry(_) = destination else {
-            return Ok(vec![None; publication.images.len()]);
+    ) -> Result<Seen, DeliveryError> {
+        // An image's own tag cannot be joined.
+        let existing = match self.existing {
+            Existing::Join => Existing::Protect,
+            existing => existing,
         };
-        try_join_all(publication.images.iter().map(async |image| {
-            let location = destination.location(&publication.name, &image.tag)?;
-            let sink = Sink::create(&location, self.registry).await?;
-            let published = sink.published(&image.tag).await;
-            published.map_err(|error| DeliveryError::image(&location, error))
-        }))
-        .await
+        let images = publication.images.iter().map(async |image| {
+            let new = [Line::planned(image)];
+            let (digest, _) = self
+                .look_at_tag(publication, &image.tag, &new, existing, destination)
+                .await?;
+            // Only a registry can be trusted to have all of what a tag means.
+            let is_registry = matches!(destination, Destination::Registry(_));
+            Ok::<_, DeliveryError>(digest.filter(|_| is_registry))
+        });
+        let new: Vec<Line> = publication.images.iter().map(Line::planned).collect();
+        let index = async {
+            match &publication.index {
+                Some(tag) => {
+                    self.look_at_tag(publication, tag, &new, self.existing, destination)
+                        .await
+                }
+                None => Ok((None, Vec::new())),
+            }
+        };
+        let (images, (_, kept)) = tokio::try_join!(try_join_all(images), index)?;
+        Ok(Seen { images, kept })
     }
 
-    /// Brings all images to one destination; `before` is what their tags meant there.
+    async fn look_at_tag(
+        &self,
+        publication: &Publication<'_>,
+        tag: &str,
+        new: &[Line],
+        existing: Existing,
+        destination: &Destination,
+    ) -> Result<(Option<Digest>, Vec<Line>), DeliveryError> {
+        let location = destination.location(&publication.name, tag)?;
+        let standing = Standing::read(&location, existing, self.registry)
+            .await
+            .map_err(|error| DeliveryError::image(&location, error))?;
+        let Some(standing) = standing else {
+            return Ok((None, Vec::new()));
+        };
+        let kept = standing.kept(new, existing, &location)?;
+        for entry in standing.displaced(new) {
+            self.progress.note(&format!(
+                "{location} will no longer have {entry}, which another revision of its build replaces: \
+                 hosts that need it will not start it"
+            ));
+        }
+        let kept = kept.into_iter().map(|entry| entry.line).collect();
+        Ok((Some(standing.digest), kept))
+    }
+
+    /// Brings all images to one destination, where tags mean what was seen.
     async fn bring(
         &self,
         publication: &Publication<'_>,
         made: &[Made<'_>],
-        before: &[Option<Digest>],
+        seen: &Seen,
         destination: &Destination,
     ) -> Result<Delivered, DeliveryError> {
         let place = destination.location(&publication.name, publication.tag())?;
@@ -113,7 +182,7 @@ impl Delivery<'_> {
             destination.flavour().or(self.flavour),
             &sink,
         );
-        let images = publication.images.iter().zip(made).zip(before);
+        let images = publication.images.iter().zip(made).zip(&seen.images);
         let work: Vec<_> = images
             .map(|((image, made), before)| {
                 Box::pin(async {
@@ -135,41 +204,17 @@ impl Delivery<'_> {
         let index = match &publication.index {
             Some(tag) => {
                 let location = destination.location(&publication.name, tag)?;
-                let digest = publish_index(publication, tag, &arrived, &sink).await?;
-                Some(DeliveredIndex::new(&location, &digest))
+                let lines = publication.images.iter().map(Line::planned);
+                let entries = arrived.iter().map(|it| it.image.index_entry());
+                let made: Vec<_> = lines.zip(entries).collect();
+                let publishing =
+                    self.publish_index(publication, &made, &seen.kept, &location, &sink);
+                let published = Box::pin(publishing).await?;
+                Some(DeliveredIndex::new(&location, &published))
             }
             None => None,
         };
         sink.finish().await?;
         Ok(Delivered { images, index })
     }
-}
-
-/// Puts an index over images that are there. One over a new image is new itself, so only where none
-/// is new it is asked for first.
-async fn publish_index(
-    publication: &Publication<'_>,
-    tag: &str,
-    arrived: &[Arrived],
-    sink: &Sink,
-) -> Result<Digest, DeliveryError> {
-    let lines = publication.images.iter().map(Line::planned);
-    let entries = arrived.iter().map(|it| it.image.index_entry());
-    let document = index_over(lines.zip(entries).collect())?;
-    let none_is_new = arrived.iter().all(|image| image.up_to_date);
-    if !(none_is_new && sink.publishes(&document, Some(tag)).await?) {
-        sink.publish(&document, Some(tag)).await?;
-    }
-    Ok(document.digest().clone())
-}
-
-fn index_over(mut entries: Vec<(Line, Descriptor)>) -> Result<Document, DocumentError> {
-    arrange(&mut entries, |(line, _)| line);
-    let entries: Vec<Descriptor> = entries.into_iter().map(|(_, entry)| entry).collect();
-    let flavour = entries
-        .first()
-        .map_or(Flavour::Oci, |entry| Flavour::of(&entry.media_type));
-    Ok(Document::Index(Verbatim::new(Index::new(
-        flavour, entries,
-    ))?))
 }

@@ -28,6 +28,8 @@ pub struct Naming {
 pub enum IndexWhen {
     /// Where there are several.
     Several,
+    /// Also over one, as others are to join it.
+    Always,
     /// Each image has its version's tag and nothing else.
     Never,
 }
@@ -151,6 +153,7 @@ impl<'a> Publication<'a> {
         }
         let has_index = match naming.index {
             IndexWhen::Several => images.len() > 1,
+            IndexWhen::Always => true,
             IndexWhen::Never => false,
         };
         let has_version = has_index || naming.index == IndexWhen::Never;

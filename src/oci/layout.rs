@@ -21,7 +21,7 @@ use crate::progress::Task;
 
 mod entries;
 
-pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, put_entry, select};
+pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, put_entry, select, tagged};
 
 /// An OCI image layout on disk.
 #[derive(Debug, Clone)]
@@ -260,22 +260,57 @@ impl Layout {
         let tag = tag.map(str::to_owned);
         self.clone()
             .blocking(move |layout| {
-                let lock = layout.lock()?;
-                let path = layout.root.join("index.json");
-                let index = layout.read_index_verbatim()?;
-                let changed = index
-                    .edit(|index| put_entry(index, descriptor, tag.as_deref()))
-                    .map_err(|source| LayoutError::Document {
-                        path: path.clone(),
-                        source: Box::new(source),
-                    })?;
-                if changed.digest() != index.digest() {
-                    stream::write_beside(&path, changed.bytes())?;
-                }
-                drop(lock);
-                Ok(())
+                let _lock = layout.lock()?;
+                layout.put(descriptor, tag.as_deref())
             })
             .await
+    }
+
+    /// The same in place of what the tag was seen to mean; says no, and changes nothing, where it
+    /// means something else by now.
+    pub async fn tag_over(
+        &self,
+        descriptor: Descriptor,
+        tag: &str,
+        seen: Option<&Digest>,
+    ) -> Result<bool, LayoutError> {
+        let (tag, seen) = (tag.to_owned(), seen.cloned());
+        self.clone()
+            .blocking(move |layout| {
+                let _lock = layout.lock()?;
+                if tagged(&*layout.read_index_verbatim()?, &tag) != seen.as_ref() {
+                    return Ok(false);
+                }
+                layout.put(descriptor, Some(&tag))?;
+                Ok(true)
+            })
+            .await
+    }
+
+    /// What exactly this tag means, where it means something.
+    pub async fn tagged(&self, tag: &str) -> Result<Option<Digest>, LayoutError> {
+        Ok(tagged(&self.index().await?, tag).cloned())
+    }
+
+    /// Whether there is a layout in a directory.
+    pub fn is_at(root: &Path) -> bool {
+        root.join("oci-layout").is_file()
+    }
+
+    /// Lists what is stored; whoever calls holds the lock.
+    fn put(&self, descriptor: Descriptor, tag: Option<&str>) -> Result<(), LayoutError> {
+        let path = self.root.join("index.json");
+        let index = self.read_index_verbatim()?;
+        let changed = index
+            .edit(|index| put_entry(index, descriptor, tag))
+            .map_err(|source| LayoutError::Document {
+                path: path.clone(),
+                source: Box::new(source),
+            })?;
+        if changed.digest() != index.digest() {
+            stream::write_beside(&path, changed.bytes())?;
+        }
+        Ok(())
     }
 
     /// Runs file work where it does not hold up the transfers.

@@ -117,6 +117,32 @@ impl Source {
         }
     }
 
+    /// A place that is going to be written to, and what its tag means so far, where it means
+    /// something. An archive is written anew, whatever was there.
+    pub async fn standing(
+        location: &Location,
+        registry: &Registry,
+    ) -> Result<Option<(Self, Digest)>, StoreError> {
+        Ok(match (location, location.tag()) {
+            (Location::Registry(_), Some(tag)) => {
+                let sink = Sink::create(location, registry).await?;
+                let published = sink.published(tag).await?;
+                match sink {
+                    Sink::Registry(repository) => {
+                        published.map(|digest| (Self::Registry(repository), digest))
+                    }
+                    Sink::Layout(_) | Sink::Archive(_) => None,
+                }
+            }
+            (Location::Layout { dir, .. }, Some(tag)) if Layout::is_at(dir) => {
+                let layout = Layout::open(dir).await?;
+                let tagged = layout.tagged(tag).await?;
+                tagged.map(|digest| (Self::Layout(layout), digest))
+            }
+            _ => None,
+        })
+    }
+
     /// The manifest or index that an index names, by its digest.
     pub async fn document(&self, entry: &Descriptor) -> Result<Document, StoreError> {
         let media_type = &entry.media_type;
@@ -334,6 +360,28 @@ impl Sink {
             }
         }
         Ok(())
+    }
+
+    /// Publishes in place of what a tag was seen to mean, and says whether it did. A layout is held
+    /// still meanwhile and does not where the tag means something else by now; a registry always does.
+    pub async fn publish_over(
+        &self,
+        document: &Document,
+        tag: Option<&str>,
+        seen: Option<&Digest>,
+    ) -> Result<bool, StoreError> {
+        match (self, tag) {
+            (Self::Layout(layout), Some(tag)) => {
+                layout.put_document(document).await?;
+                Ok(layout.tag_over(document.descriptor(), tag, seen).await?)
+            }
+            _ => self.publish(document, tag).await.map(|()| true),
+        }
+    }
+
+    /// Whether others can publish under a tag between a look at it and the publishing.
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Registry(_))
     }
 
     /// Ends the writing; only an archive still has something to do.

@@ -78,6 +78,7 @@ impl DaemonArgs {
             progress: Arc::clone(&job.progress),
             destinations,
             flavour: None,
+            existing: job.existing,
             review: job.review,
         };
         Ok(Box::pin(delivery.deliver(job.publication, making)).await?)

@@ -100,7 +100,10 @@ fn image(outlook: &Outlook<'_>) -> Image {
         version: line.version,
         ..Variant::default()
     };
-    let mut variants: Vec<Variant> = outlook.lines.iter().map(variant).collect();
+    // What has no platform is a companion of an image, which no runtime takes.
+    let images = outlook.lines.iter();
+    let images = images.filter(|line| !matches!(line.platform.os.as_str(), "" | "unknown"));
+    let mut variants: Vec<Variant> = images.map(variant).collect();
     let content = match variants.pop() {
         Some(variant) if !outlook.is_index => Content::Single(variant),
         last => {

@@ -17,6 +17,9 @@ pub(super) fn write_text(delivered: &Delivered, kept: &str, out: &mut dyn Write)
     if let Some(index) = &delivered.index {
         writeln!(out, "{}", index.reference)?;
         writeln!(out, "  index    {}", index.digest)?;
+        if !index.kept.is_empty() {
+            writeln!(out, "  kept     {}", index.kept.join(", "))?;
+        }
         write_copies(&index.copies, out)?;
     }
     Ok(())

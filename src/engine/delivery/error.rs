@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::standing::Taken;
 use crate::diagnose::{Blame, Diagnose};
 use crate::engine::docker::{DockerError, SaveError};
 use crate::engine::error::EngineError;
@@ -38,12 +39,36 @@ pub enum DeliveryError {
     /// What would be published does not start where it is to.
     #[error(transparent)]
     Unserved(#[from] Unserved),
+    /// A tag has what the build would take away.
+    #[error(transparent)]
+    Taken(#[from] Taken),
+    /// Others publish under the tag all the time.
+    #[error("gave up publishing {place}: other builds published it again and again meanwhile")]
+    Contended {
+        /// The tag.
+        place: String,
+    },
     /// The index could not be written.
     #[error("could not write the index")]
     Index(#[from] DocumentError),
     /// A place failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl Diagnose for Taken {
+    fn hint(&self) -> Option<String> {
+        let hint = if self.can_join {
+            "add --join to keep it beside what is built, or --replace to drop it"
+        } else {
+            "choose another --tag, or add --replace to drop it"
+        };
+        Some(hint.to_owned())
+    }
+
+    fn blame(&self) -> Blame {
+        Blame::Answer
+    }
 }
 
 /// Hosts that what would be published does not serve.
@@ -116,6 +141,8 @@ impl Diagnose for DeliveryError {
             Self::Image { source, .. } => source.hint(),
             Self::Store(error) => error.hint(),
             Self::Unserved(error) => error.hint(),
+            Self::Taken(error) => error.hint(),
+            Self::Contended { .. } => Some("run the same command again".to_owned()),
             Self::OutputInside { .. } => Some(
                 "write it elsewhere, as with --output oci:../image, or name it in .dockerignore"
                     .to_owned(),
@@ -129,8 +156,9 @@ impl Diagnose for DeliveryError {
             Self::Reference(_) | Self::OutputInside { .. } => Blame::Request,
             Self::Engine(error) => error.blame(),
             Self::Unserved(error) => error.blame(),
+            Self::Taken(error) => error.blame(),
             Self::Image { source, .. } => source.blame(),
-            Self::Store(_) | Self::Index(_) => Blame::Circumstances,
+            Self::Store(_) | Self::Index(_) | Self::Contended { .. } => Blame::Circumstances,
         }
     }
 }

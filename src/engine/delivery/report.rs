@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 
+use super::index::Published;
 use super::made::Made;
 use super::route::Arrived;
 use crate::engine::docker::DaemonImage;
 use crate::engine::publication::{Publication, TaggedImage};
-use crate::oci::document::{Digest, Image};
+use crate::oci::document::Image;
 use crate::oci::store::Location;
 
 /// How a layer looks that has not left the daemon.
@@ -91,6 +92,8 @@ pub struct DeliveredIndex {
     pub reference: String,
     /// Its digest.
     pub digest: String,
+    /// What it has besides, as it was there: `linux/amd64`, `windows/amd64:10.0.17763.973`.
+    pub kept: Vec<String>,
     /// Where else it is.
     pub copies: Vec<DeliveredCopy>,
 }
@@ -119,10 +122,11 @@ impl Delivered {
 }
 
 impl DeliveredIndex {
-    pub(super) fn new(location: &Location, digest: &Digest) -> Self {
+    pub(super) fn new(location: &Location, published: &Published) -> Self {
         Self {
             reference: location.to_string(),
-            digest: digest.to_string(),
+            digest: published.digest.to_string(),
+            kept: published.platforms(),
             copies: Vec::new(),
         }
     }

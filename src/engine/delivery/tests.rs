@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::{Delivered, Delivery, DeliveryError, Destination, Made};
+use super::{Delivered, Delivery, DeliveryError, Destination, Existing, Made};
 use crate::demo::{DemoRegistry, add_base_images};
 use crate::diagnose::Diagnose;
 use crate::dockerfile::Rendered;
@@ -108,6 +108,7 @@ impl Site {
             progress: Arc::new(Silent),
             destinations,
             flavour: None,
+            existing: Existing::Protect,
             review: &|_| Ok(()),
         };
         Box::pin(delivery.deliver(&publication, making)).await

@@ -1,6 +1,6 @@
 //! The entries of a layout's `index.json`: finding an image by tag, and putting one in.
 
-use crate::oci::document::{Descriptor, Index};
+use crate::oci::document::{Descriptor, Digest, Index};
 use crate::oci::reference::parse_reference;
 
 /// The annotation that holds an entry's tag.
@@ -94,6 +94,13 @@ fn known(index: &Index) -> String {
     } else {
         known.join(", ")
     }
+}
+
+/// What the entry that [`put_entry`] would replace means.
+pub(in crate::oci) fn tagged<'a>(index: &'a Index, tag: &str) -> Option<&'a Digest> {
+    let has_tag = |entry: &&Descriptor| entry.annotations.get(REF_NAME).is_some_and(|it| it == tag);
+    let entry = index.manifests.iter().find(has_tag)?;
+    Some(&entry.digest)
 }
 
 /// Puts an entry in under a tag; the one that had the tag, and one that listed the same content

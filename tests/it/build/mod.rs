@@ -5,6 +5,7 @@ mod configuration;
 mod formats;
 mod index;
 mod interrupted;
+mod joined;
 mod pushed;
 mod readers;
 mod refused;

@@ -1,0 +1,251 @@
+//! What a tag has for others is not taken away, and builds that join it at once lose nothing.
+
+use std::future::Future;
+
+use bytes::Bytes;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+use wincimg::progress::Silent;
+use wincimg::windows::version::WindowsVersion;
+
+use super::index::nodes;
+use crate::demo::add_base_images;
+use crate::site::{Site, json_of};
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::{options, repository};
+
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+/// An index with one image for Linux and an attestation of it, under `app:1.4`.
+fn add_linux(site: &Site) -> String {
+    let linux = format!("sha256:{}", "1".repeat(64));
+    let entry = |digest: &str, platform: Value, annotations: Value| {
+        json!({"mediaType": MANIFEST, "size": 2,
+            "digest": digest, "platform": platform, "annotations": annotations})
+    };
+    let attestation = format!("sha256:{}", "2".repeat(64));
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "annotations": {"team": "web"},
+    "manifests": [
+        entry(&linux, json!({"os": "linux", "architecture": "amd64"}), json!({})),
+        entry(&attestation, json!({"os": "unknown", "architecture": "unknown"}),
+            json!({"vnd.docker.reference.digest": linux})),
+    ]});
+    site.registry.with(|stored| {
+        let bytes = index.to_string().into_bytes().into();
+        stored.add_manifest("app", "1.4", INDEX, bytes)
+    })
+}
+
+fn build(site: &Site, host: &str, more: &[&str]) -> assert_cmd::Command {
+    let mut command = site.build("pause");
+    command.args(["--host-build", host, "--name", "app", "--tag", "1.4"]);
+    command
+        .args(["--registry", &site.host(), "--push"])
+        .args(more);
+    command
+}
+
+/// What `app:1.4` means.
+fn published(site: &Site) -> Value {
+    let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
+    let raw = block_on(repository.get_manifest("1.4")).unwrap();
+    serde_json::from_slice(&raw.bytes).unwrap()
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Runtime::new().unwrap().block_on(work)
+}
+
+fn platforms(index: &Value) -> Vec<String> {
+    let entries = index["manifests"].as_array().unwrap().iter();
+    entries
+        .map(|entry| {
+            let platform = &entry["platform"];
+            let version = platform["os.version"].as_str().unwrap_or_default();
+            format!("{} {version}", platform["os"].as_str().unwrap())
+                .trim()
+                .to_owned()
+        })
+        .collect()
+}
+
+#[test]
+fn a_tag_that_others_use_is_left_as_it_is_joined_or_replaced() {
+    let site = Site::new();
+    add_linux(&site);
+    let before = published(&site);
+    build(&site, "17763.973", &[]).assert().code(1).stderr(
+        contains("app:1.4 has linux/amd64, which this build would take away")
+            .and(contains("--join"))
+            .and(contains("--replace")),
+    );
+    assert_eq!(published(&site), before);
+
+    let joined = json_of(&mut build(&site, "17763.973", &["--join"]));
+    assert_eq!(joined["index"]["kept"], json!(["linux/amd64"]));
+    let index = published(&site);
+    assert_eq!(
+        platforms(&index),
+        ["linux", "unknown", "windows 10.0.17763.973"]
+    );
+    assert_eq!(index["annotations"]["team"], "web");
+    for entry in 0..2 {
+        let digest = |index: &Value| index["manifests"][entry]["digest"].clone();
+        assert_eq!(digest(&index), digest(&before));
+    }
+
+    let other = json_of(&mut build(&site, "20348.2402", &["--join"]));
+    assert_eq!(
+        other["index"]["kept"],
+        json!(["linux/amd64", "windows/amd64:10.0.17763.973"])
+    );
+    let again = json_of(&mut build(&site, "20348.2402", &["--join"]));
+    assert_eq!(again["index"]["digest"], other["index"]["digest"]);
+
+    build(&site, "20348.2402", &[])
+        .assert()
+        .code(1)
+        .stderr(contains(
+            "linux/amd64, windows/amd64:10.0.17763.973, which this build would take away",
+        ));
+    build(&site, "20348.2402", &["--replace"]).assert().code(0);
+    assert!(
+        published(&site)["layers"].is_array(),
+        "one image and no index"
+    );
+}
+
+#[test]
+fn an_image_of_the_same_build_makes_room_and_one_that_other_hosts_need_does_not() {
+    let site = Site::new();
+    let bases = ["17763.1158", "17763.2300"].map(|text| text.parse::<WindowsVersion>().unwrap());
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &bases))
+        .unwrap();
+    build(&site, "17763.1158", &[]).assert().code(0);
+    build(&site, "17763.2300", &[]).assert().code(0);
+    build(&site, "17763.973", &[])
+        .assert()
+        .code(1)
+        .stderr(contains("app:1.4 has windows/amd64:10.0.17763.2300"));
+}
+
+#[test]
+fn a_layout_is_not_overwritten_either() {
+    let site = Site::new();
+    let build = |host: &str, more: &[&str]| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", host, "--tag", "1.4", "--output", "oci:out"]);
+        command.args(more);
+        command
+    };
+    build("17763.973", &[]).assert().code(0);
+    build("20348.2402", &[])
+        .assert()
+        .code(1)
+        .stderr(contains("oci:out:1.4 has windows/amd64:10.0.17763.973"));
+    let joined = json_of(&mut build("20348.2402", &["--join"]));
+    assert_eq!(
+        joined["index"]["kept"],
+        json!(["windows/amd64:10.0.17763.973"])
+    );
+    build("20348.2402", &["--replace"]).assert().code(0);
+}
+
+#[test]
+fn builds_that_join_at_once_lose_nothing() {
+    let site = Site::new();
+    let bases = ["18363.657", "26100.1742"].map(|text| text.parse::<WindowsVersion>().unwrap());
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &bases))
+        .unwrap();
+    add_linux(&site);
+    let hosts = ["17763.973", "18363.657", "20348.2402", "26100.1742"];
+    std::thread::scope(|scope| {
+        for host in hosts {
+            let site = &site;
+            scope.spawn(move || build(site, host, &["--join"]).assert().code(0));
+        }
+    });
+    let found = platforms(&published(&site));
+    for host in hosts {
+        assert!(found.contains(&format!("windows 10.0.{host}")), "{found:?}");
+    }
+    assert!(found.contains(&"linux".to_owned()), "{found:?}");
+}
+
+#[test]
+fn three_builds_join_a_linux_image_in_a_real_registry_and_pass_the_strict_check() {
+    let Some(registry) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let site = Site::new();
+    let bases = ["26100.1742".parse::<WindowsVersion>().unwrap()];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &bases))
+        .unwrap();
+    let target = registry.host();
+    let reference = format!("{target}/app:1.4");
+    push_linux(&target);
+    let of_cluster = [
+        ("win-a", "17763.973"),
+        ("win-b", "20348.2402"),
+        ("win-c", "26100.1742"),
+    ];
+    site.write("nodes.json", nodes(&of_cluster));
+    let command = |more: &[&str]| {
+        let mut command = site.build("pause");
+        command.args(["--nodes", "nodes.json", "--name", "app", "--tag", "1.4"]);
+        command.args([
+            "--registry",
+            &target,
+            "--push",
+            "--insecure-registry",
+            &target,
+        ]);
+        command.args(more);
+        command
+    };
+    command(&[])
+        .assert()
+        .code(1)
+        .stderr(contains("linux/amd64"));
+    let built = json_of(&mut command(&["--join"]));
+    assert_eq!(built["index"]["kept"], json!(["linux/amd64"]));
+    let check = site.command(&[
+        "check-compat",
+        &reference,
+        "--nodes",
+        "nodes.json",
+        "--strict",
+        "--insecure-registry",
+        &target,
+    ]);
+    assert_cmd::Command::from(check).assert().code(0);
+}
+
+/// An image for Linux of a configuration alone, under `app:1.4`.
+fn push_linux(target: &str) {
+    let config = json!({"architecture": "amd64", "os": "linux", "config": {},
+        "rootfs": {"type": "layers", "diff_ids": []}})
+    .to_string();
+    let digest = wincimg::oci::document::sha256(config.as_bytes());
+    let repository = repository(options(target), &format!("{target}/app")).to_push_to();
+    let size = config.len();
+    let bytes = Bytes::from(config);
+    let manifest = json!({"schemaVersion": 2, "mediaType": MANIFEST, "layers": [],
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
+            "digest": digest.to_string(), "size": size}});
+    let manifest = Bytes::from(manifest.to_string());
+    block_on(async {
+        let size = u64::try_from(size).unwrap();
+        let sent = repository.put_blob(&digest, size, &bytes, &Silent);
+        sent.await.unwrap();
+        repository
+            .put_manifest("1.4", MANIFEST, manifest)
+            .await
+            .unwrap();
+    });
+}
