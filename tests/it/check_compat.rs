@@ -213,7 +213,7 @@ fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
     for (input, said) in [
         (
             r#"{"kind":"List","items":["#,
-            "stdin: line 1, column 14: EOF",
+            "stdin: line 1, column 24: EOF",
         ),
         (
             "{\"kind\":\"List\",\n\"items\":[7]}",
