@@ -80,7 +80,8 @@ struct Resolve {
 
 #[derive(Debug, Args)]
 struct Name {
-    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository
+    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
+    /// flavours, with one behind a colon: dotnet/aspnet:8.0
     #[arg(value_name = "NAME")]
     name: String,
 }
@@ -254,6 +255,7 @@ fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
 pub(super) struct BaseJson {
     reference: String,
     digest: String,
+    tag: String,
     os_version: String,
     #[serde(rename = "match")]
     matched: &'static str,
@@ -265,6 +267,7 @@ impl BaseJson {
         Self {
             reference: base.reference.to_string(),
             digest: base.digest().to_string(),
+            tag: base.reference.tag().unwrap_or_default().to_owned(),
             os_version: base.os_version.os_version(),
             matched: base.matched.name(),
             index_digest: base.index.as_ref().map(ToString::to_string),

@@ -249,7 +249,7 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
             })
         }
         Err(ResolveError::NoRepository { .. }) => {
-            let finding = format!("repository {} not found", reference.repository());
+            let finding = format!("repository {} not found", reference.repository.repository());
             let mend = format!("check the prefix of --base-registry, or {}", mirror());
             Some(Check::problem("base images", &subject, finding, mend))
         }

@@ -14,7 +14,7 @@ use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
-use crate::oci::base::BaseRepository;
+use crate::oci::base::{BaseName, BaseRepository};
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
 use crate::oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, mirror};
 use crate::oci::reference::Reference;
@@ -98,7 +98,7 @@ fn in_a_registry(image: &str) -> Result<Reference, Failure> {
 enum Wanted {
     Image(Reference),
     /// The base image of each host, from this repository.
-    Base(Reference),
+    Base(BaseName),
 }
 
 impl Mirror {
@@ -178,10 +178,12 @@ impl Mirror {
                 }
                 Wanted::Base(repository) => repository,
             };
+            let matched = self.wanted.into();
             let bases = BaseRepository::open(registry, repository).await?;
+            let bases = bases.of_one_flavour(&hosts, matched)?;
             for host in &hosts {
                 let found = bases
-                    .resolve(*host, self.wanted.into())
+                    .resolve(*host, matched)
                     .await
                     .inspect_err(|error| tell_what_was_looked_at(error, session))?;
                 for tag in &found.set_aside {

@@ -116,6 +116,7 @@ impl BuildRequest<'_> {
         let mut asked_for = leaders.clone();
         asked_for.sort();
         asked_for.dedup();
+        let bases = bases.of_one_flavour(&asked_for, self.wanted)?;
         let searches = asked_for
             .iter()
             .map(|host| bases.resolve(*host, self.wanted));

@@ -20,7 +20,8 @@ pub(super) struct RecipeFile {
     pub(super) name: Text,
     /// One sentence on what the image is for.
     pub(super) description: Option<Text>,
-    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository.
+    /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
+    /// flavours, with one behind a colon: dotnet/aspnet:8.0.
     pub(super) base: Text,
     /// Values that a build may set with --set NAME=VALUE.
     #[serde(default)]

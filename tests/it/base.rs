@@ -38,7 +38,7 @@ async fn ask_at(
     let client = Registry::new(options, Arc::new(Silent)).unwrap();
     resolve(
         &client,
-        &reference,
+        &reference.into(),
         HostBuild::new(host_build.parse().unwrap()),
         wanted,
     )

@@ -190,7 +190,7 @@ fn a_name_that_is_none_is_wrong_usage() {
     ])
     .assert()
     .code(2)
-    .stderr(contains("has a tag"));
+    .stderr(contains("has the tag"));
     wincimg(&["resolve", "nanoserver", "--host-build", "17763.973"])
         .args(["--base-registry", "https://mcr.microsoft.com"])
         .assert()
@@ -255,4 +255,76 @@ fn a_name_that_is_no_base_image_is_answered_with_the_one_that_was_meant() {
             .code(3)
             .stderr(contains(hint));
     }
+}
+
+/// .NET in two versions, each for two releases, as Microsoft tags them.
+fn dotnet() -> FakeRegistry {
+    let registry = FakeRegistry::start();
+    for (flavour, revision) in [("8.0", 5696), ("9.0", 5820)] {
+        let tags = [
+            format!("{flavour}-nanoserver-1809"),
+            format!("{flavour}-nanoserver-ltsc2022"),
+        ];
+        let versions = [
+            format!("10.0.17763.{revision}"),
+            format!("10.0.20348.{revision}"),
+        ];
+        for (tag, version) in tags.iter().zip(&versions) {
+            registry.publish("dotnet/aspnet", &[tag], version);
+        }
+    }
+    registry
+}
+
+#[test]
+fn a_repository_with_several_flavours_needs_one() {
+    let registry = dotnet();
+    let resolve = |name: &str| base(&registry, &["resolve", name, "--host-build", "20348.6000"]);
+    resolve("dotnet/aspnet").assert().code(1).stdout("").stderr(
+        contains("has several flavours: 9.0, 8.0")
+            .and(contains("hint: name one behind the base, as in "))
+            .and(contains("/dotnet/aspnet:9.0")),
+    );
+    let (code, result) = answer_of(&mut resolve("dotnet/aspnet:8.0"));
+    assert_eq!(code, 0);
+    assert_eq!(result["tag"], "8.0-nanoserver-ltsc2022");
+    assert_eq!(result["os_version"], "10.0.20348.5696");
+    resolve("dotnet/aspnet:8.1")
+        .assert()
+        .code(1)
+        .stderr(contains("has no flavour \"8.1\"").and(contains("aspnet:8.0")));
+}
+
+#[test]
+fn all_hosts_of_a_build_get_one_flavour() {
+    let registry = dotnet();
+    let folder = tempfile::tempdir().unwrap();
+    let build = |name: &str| {
+        let recipe = folder.path().join("recipe.toml");
+        std::fs::write(&recipe, format!("name = \"web\"\nbase = \"{name}\"\n")).unwrap();
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(folder.path())
+            .args(["build", "recipe.toml", "--dry-run"])
+            .args(["--host-build", "17763.6000", "--host-build", "20348.6000"])
+            .args(["--base-registry", &registry.host()])
+            .args(["--insecure-registry", &registry.host()])
+            .args(["--registry-config", NO_CREDENTIALS]);
+        command
+    };
+    build("dotnet/aspnet")
+        .assert()
+        .code(1)
+        .stderr(contains("has several flavours: 9.0, 8.0"));
+    build("dotnet/aspnet:8.0").assert().code(0).stdout(
+        contains("dotnet/aspnet:8.0-nanoserver-1809")
+            .and(contains("dotnet/aspnet:8.0-nanoserver-ltsc2022")),
+    );
+    // A version for one of the hosts alone is none for both.
+    registry.publish(
+        "dotnet/aspnet",
+        &["10.0-nanoserver-ltsc2022"],
+        "10.0.20348.5900",
+    );
+    build("dotnet/aspnet:10.0").assert().code(1);
 }

@@ -33,9 +33,13 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     writeln!(out, "{}", image.reference)?;
     writeln!(out, "  digest   {}", image.digest)?;
     for host in hosts {
+        let tag = match &host.base.tag {
+            tag if *tag == host.os_version => String::new(),
+            tag => format!(", tag {tag}"),
+        };
         writeln!(
             out,
-            "  host     {} on base {} ({})",
+            "  host     {} on base {} ({}){tag}",
             host.host_build, host.os_version, host.base.matched
         )?;
     }

@@ -63,6 +63,8 @@ pub struct DeliveredBase {
     pub reference: String,
     /// The digest of its manifest.
     pub digest: String,
+    /// The tag that it was found under.
+    pub tag: String,
     /// Its version of Windows.
     pub os_version: String,
     /// Whether that is the host's: exact or nearest.
@@ -204,6 +206,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
         base: DeliveredBase {
             reference: base.reference.to_string(),
             digest: base.digest().to_string(),
+            tag: base.reference.tag().unwrap_or_default().to_owned(),
             os_version: base.os_version.os_version(),
             matched: base.matched.name(),
         },

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use jiff::civil::Date;
 
-use super::tag::{BaseTag, Flavour, Names};
+use super::flavour::Flavour;
+use super::tag::{BaseTag, Names};
 use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
 

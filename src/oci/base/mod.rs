@@ -3,6 +3,7 @@
 mod behind_tag;
 mod best_fit;
 mod estimate;
+mod flavour;
 mod list;
 mod name;
 mod offers;
@@ -11,10 +12,11 @@ mod tag;
 mod tags_by_image;
 
 pub use best_fit::{Fit, Match, Span};
+pub use flavour::{Choice, Flavour, FlavourError};
 pub use list::{ListedImage, Listing};
-pub use name::{BASE_NAMES, BaseRegistry, NAMES, NameError};
+pub use name::{BASE_NAMES, BaseName, BaseRegistry, NAMES, NameError};
 pub use offers::Neighbour;
 pub use resolve::{
     BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve,
 };
-pub use tag::{Arch, BaseTag, Flavour, Names};
+pub use tag::{Arch, BaseTag, Names};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::flavour::Choice;
+use super::tag::{BaseTag, Names};
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::prefix::{PrefixError, RegistryPrefix};
 use crate::oci::reference::{Reference, ReferenceError, parse_reference};
@@ -17,6 +19,24 @@ pub const NAMES: [(&str, &str); 6] = [
     ("iis", "windows/servercore/iis"),
 ];
 
+/// A repository of base images, and which of its flavours is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BaseName {
+    /// The repository.
+    pub repository: Reference,
+    /// The flavour.
+    pub flavour: Choice,
+}
+
+impl From<Reference> for BaseName {
+    fn from(repository: Reference) -> Self {
+        Self {
+            repository,
+            flavour: Choice::Only,
+        }
+    }
+}
+
 /// Where base images come from: Microsoft's registry, or a mirror under a prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseRegistry(RegistryPrefix);
@@ -29,7 +49,8 @@ pub enum NameError {
     Registry(#[from] PrefixError),
     /// A tag or digest, where the host decides which is right.
     #[error(
-        "{0:?} has a tag or a digest: expected a repository alone, the host decides on the tag"
+        "{0:?} has the tag of one version of Windows, or a digest: expected a repository, the host \
+         decides on the version"
     )]
     Tagged(String),
     /// Not a repository.
@@ -72,18 +93,37 @@ impl BaseRegistry {
     }
 
     /// The repository that a short name or a path means here; one with a host of its own stays there.
-    pub fn repository(&self, name: &str) -> Result<Reference, NameError> {
-        let short = NAMES.iter().find(|(short, _)| *short == name);
-        let path = short.map_or(name, |(_, path)| *path);
+    /// A colon and a flavour may follow: `dotnet/aspnet:8.0`.
+    pub fn repository(&self, name: &str) -> Result<BaseName, NameError> {
+        let last = name.rfind('/').map_or(0, |slash| slash + 1);
+        let (plain, flavour) = match name[last..].split_once(':') {
+            Some((end, flavour)) => (&name[..last + end.len()], Some(flavour)),
+            None => (name, None),
+        };
+        let is_of_windows = |tag: &str| {
+            let read = BaseTag::parse(tag);
+            tag == "latest" || read.is_some_and(|tag| tag.names != Names::Nothing)
+        };
+        if plain.contains('@') || flavour.is_some_and(|tag| tag.contains('@') || is_of_windows(tag))
+        {
+            return Err(NameError::Tagged(name.to_owned()));
+        }
+        let short = NAMES
+            .iter()
+            .find(|(short, path)| *short == plain || *path == plain);
+        let path = short.map_or(plain, |(_, path)| *path);
         let whole = match path.split_once('/') {
             Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => path.to_owned(),
             _ => format!("{self}/{path}"),
         };
-        let last = path.rsplit('/').next().unwrap_or_default();
-        if last.contains([':', '@']) {
-            return Err(NameError::Tagged(name.to_owned()));
-        }
-        Ok(parse_reference(&whole)?)
+        Ok(BaseName {
+            repository: parse_reference(&whole)?,
+            flavour: match (flavour, short) {
+                (Some(flavour), _) => Choice::named(flavour),
+                (None, Some(_)) => Choice::Usual,
+                (None, None) => Choice::Only,
+            },
+        })
     }
 }
 
@@ -98,13 +138,16 @@ mod tests {
 
     fn repository(registry: &str, name: &str) -> String {
         let registry: BaseRegistry = registry.parse().unwrap();
-        let reference = registry.repository(name).unwrap();
+        let reference = registry.repository(name).unwrap().repository;
         format!("{}/{}", reference.registry(), reference.repository())
     }
 
     #[test]
     fn short_names_are_microsofts_repositories() {
-        let at_home = |name| microsofts().repository(name).unwrap().to_string();
+        let at_home = |name| {
+            let base = microsofts().repository(name).unwrap();
+            base.repository.to_string()
+        };
         assert_eq!(
             at_home("nanoserver"),
             "mcr.microsoft.com/windows/nanoserver:latest"
@@ -134,6 +177,25 @@ mod tests {
             repository("mcr.microsoft.com", "repo:8888/base/nano"),
             "repo:8888/base/nano"
         );
+    }
+
+    #[test]
+    fn a_flavour_follows_a_colon() {
+        let base = |name| microsofts().repository(name).unwrap();
+        let aspnet = base("dotnet/aspnet:8.0");
+        assert_eq!(aspnet.repository.repository(), "dotnet/aspnet");
+        assert_eq!(aspnet.flavour, Choice::named("8.0"));
+        assert_eq!(base("aspnet:4.8").repository, base("aspnet").repository);
+        assert_eq!(base("aspnet").flavour, Choice::Usual);
+        assert_eq!(base("dotnet/framework/aspnet").flavour, Choice::Usual);
+        assert_eq!(base("dotnet/aspnet").flavour, Choice::Only);
+        let temurin = base("localhost:5000/eclipse-temurin:21-jdk");
+        assert_eq!(temurin.repository.registry(), "localhost:5000");
+        assert_eq!(temurin.flavour, Choice::named("21-jdk"));
+        for name in ["dotnet/aspnet:8.0-nanoserver-1809", "nanoserver:latest"] {
+            let error = microsofts().repository(name).unwrap_err();
+            assert!(matches!(error, NameError::Tagged(_)), "{name}");
+        }
     }
 
     #[test]

@@ -5,7 +5,10 @@
 //! that is certain, it is worth a question to the registry.
 
 use super::best_fit::{Fit, Match, Span};
+use std::collections::BTreeSet;
+
 use super::estimate::Estimate;
+use super::flavour::Flavour;
 use super::tag::{BaseTag, Names};
 use super::tags_by_image::TagsByImage;
 use crate::windows::compat::HostBuild;
@@ -65,9 +68,14 @@ impl<S> Offers<S> {
         offers
     }
 
-    /// Whether no tag can be a base image's.
-    pub(super) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.vague.is_empty()
+    /// The flavours of what fits, or may.
+    pub(super) fn flavours(&self) -> BTreeSet<Flavour> {
+        let fitting = self.open.iter().filter(|offer| self.rank(offer).is_some());
+        let fitting: BTreeSet<Flavour> = fitting.map(|offer| offer.tag.flavour.clone()).collect();
+        if fitting.is_empty() && self.open.is_empty() {
+            return self.vague.iter().map(|tag| tag.flavour.clone()).collect();
+        }
+        fitting
     }
 
     /// Takes out the offer that fits best, or would if it turned out well; tags that say nothing

@@ -10,7 +10,8 @@ use oci_spec::image::Digest;
 
 use super::behind_tag::{BehindTag, read_tag};
 use super::best_fit::Match;
-use super::name::{BASE_NAMES, NAMES};
+use super::flavour::{Choice, FlavourError};
+use super::name::{BASE_NAMES, BaseName, NAMES};
 use super::offers::{Basis, Neighbour, Offers};
 use super::tag::BaseTag;
 use crate::diagnose::{Blame, Diagnose, nearest};
@@ -89,6 +90,9 @@ impl fmt::Display for SetAside {
 /// Why there is no base image.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolveError {
+    /// It is not clear which flavour is meant, or it is not there.
+    #[error(transparent)]
+    Flavour(FlavourError),
     /// The repository has images, but none for this host.
     #[error(transparent)]
     NothingFits(Box<NothingFits>),
@@ -127,6 +131,7 @@ pub enum ResolveError {
 impl Diagnose for ResolveError {
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Flavour(error) => error.hint(),
             Self::NothingFits(error) => error.hint(),
             Self::NoRepository { meant, .. } => {
                 let question = meant.as_ref();
@@ -144,7 +149,7 @@ impl Diagnose for ResolveError {
 
     fn blame(&self) -> Blame {
         match self {
-            Self::NothingFits(_) | Self::NoBaseTags { .. } => Blame::Answer,
+            Self::Flavour(_) | Self::NothingFits(_) | Self::NoBaseTags { .. } => Blame::Answer,
             Self::TooManyTags { .. } => Blame::Circumstances,
             Self::NoRepository { answer, .. } => answer.blame(),
             Self::Registry(error) => error.blame(),
@@ -244,15 +249,20 @@ impl NothingFits {
 pub struct BaseRepository {
     repository: Repository,
     tags: Vec<String>,
+    flavour: Choice,
 }
 
 impl BaseRepository {
     /// Lists the tags of a repository.
-    pub async fn open(registry: &Registry, repository: &Reference) -> Result<Self, ResolveError> {
-        let named = repository;
+    pub async fn open(registry: &Registry, base: &BaseName) -> Result<Self, ResolveError> {
+        let named = &base.repository;
         let repository = registry.repository(named);
         match repository.tags().await {
-            Ok(tags) => Ok(Self { repository, tags }),
+            Ok(tags) => Ok(Self {
+                repository,
+                tags,
+                flavour: base.flavour.clone(),
+            }),
             Err(error) if error.is_not_found() => Err(ResolveError::NoRepository {
                 answer: Box::new(error),
                 meant: short_name_like(named),
@@ -266,19 +276,36 @@ impl BaseRepository {
         &self.tags
     }
 
+    /// The same with the one flavour that all these hosts get.
+    pub fn of_one_flavour(
+        mut self,
+        hosts: &[HostBuild],
+        wanted: Match,
+    ) -> Result<Self, ResolveError> {
+        self.tags = self.narrowed(hosts, wanted)?;
+        Ok(self)
+    }
+
+    fn narrowed(&self, hosts: &[HostBuild], wanted: Match) -> Result<Vec<String>, ResolveError> {
+        let tags = self
+            .flavour
+            .narrow(&self.repository.to_string(), &self.tags, hosts, wanted)?;
+        if tags.is_empty() {
+            return Err(ResolveError::NoBaseTags {
+                repository: self.repository.to_string(),
+                count: self.tags.len(),
+            });
+        }
+        Ok(tags)
+    }
+
     /// Finds the image that fits a host best.
     pub async fn resolve(
         &self,
         host: HostBuild,
         wanted: Match,
     ) -> Result<Resolution, ResolveError> {
-        let offers = Offers::new(&self.tags, host, wanted);
-        if offers.is_empty() {
-            return Err(ResolveError::NoBaseTags {
-                repository: self.repository.to_string(),
-                count: self.tags.len(),
-            });
-        }
+        let offers = Offers::new(&self.narrowed(&[host], wanted)?, host, wanted);
         let mut search = Search {
             repository: &self.repository,
             host,
@@ -306,11 +333,11 @@ impl fmt::Display for BaseRepository {
 /// Finds the image of a repository that fits a host best.
 pub async fn resolve(
     registry: &Registry,
-    repository: &Reference,
+    base: &BaseName,
     host: HostBuild,
     wanted: Match,
 ) -> Result<Resolution, ResolveError> {
-    let bases = BaseRepository::open(registry, repository).await?;
+    let bases = BaseRepository::open(registry, base).await?;
     bases.resolve(host, wanted).await
 }
 

@@ -5,6 +5,7 @@
 
 use jiff::civil::Date;
 
+use super::flavour::Flavour;
 use crate::windows::release;
 use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
@@ -22,7 +23,7 @@ pub struct BaseTag {
     pub arch: Arch,
     /// Whether it is a preview or an insider build.
     pub preview: bool,
-    /// The version of what is installed on Windows: `4.8` of the .NET Framework.
+    /// What is installed on Windows: `4.8` of the .NET Framework.
     pub flavour: Flavour,
     words: usize,
 }
@@ -59,10 +60,6 @@ pub enum Arch {
     Other,
 }
 
-/// A dotted version of installed software, empty where a tag carries none.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct Flavour(Vec<u32>);
-
 const EDITIONS: [&str; 5] = [
     "windowsservercore",
     "nanoserver",
@@ -83,35 +80,42 @@ enum Word {
     Kb(Kb),
     Date(Date),
     Arch(Arch),
-    Flavour(Flavour),
+    Flavour,
     Edition,
     Preview,
     Latest,
 }
 
 impl BaseTag {
-    /// Reads a tag; one with a word that base images do not use is `None`.
+    /// Reads a tag; one with a word that base images do not use is `None`. Before the part about
+    /// Windows there may be any words, which are the flavour.
     pub fn parse(text: &str) -> Option<Self> {
         let mut version = None;
         let mut release = None;
         let mut kb = None;
         let mut date = None;
         let mut arch = None;
-        let mut flavour = None;
+        let mut flavour = Flavour::default();
         let mut edition = None;
         let mut latest = None;
         let mut preview = false;
         let mut words = 0;
-        for word in text.split(['-', '_']) {
+        let windows = text.split(['-', '_']).position(Word::is_about_windows);
+        for (place, word) in text.split(['-', '_']).enumerate() {
             words += 1;
-            let repeated = match Word::read(word)? {
+            let is_before = windows.is_some_and(|windows| place < windows) && !word.is_empty();
+            let read = Word::read(word).or(is_before.then_some(Word::Flavour))?;
+            let repeated = match read {
                 Word::Version(value) => version.replace(value).is_some(),
                 Word::Release(value) => release.replace(value).is_some(),
                 Word::Kb(value) => kb.replace(value).is_some(),
                 Word::Date(value) => date.replace(value).is_some(),
                 Word::Arch(value) => arch.replace(value).is_some(),
-                Word::Flavour(value) => flavour.replace(value).is_some(),
-                Word::Edition => edition.replace(()).is_some(),
+                Word::Flavour => {
+                    flavour.words.push(word.to_ascii_lowercase());
+                    !is_before && flavour.words.len() > 1
+                }
+                Word::Edition => edition.replace(word.to_ascii_lowercase()).is_some(),
                 Word::Latest => latest.replace(()).is_some(),
                 Word::Preview => std::mem::replace(&mut preview, true),
             };
@@ -141,7 +145,7 @@ impl BaseTag {
             date,
             arch: arch.unwrap_or(Arch::Unsaid),
             preview,
-            flavour: flavour.unwrap_or_default(),
+            flavour: Flavour { edition, ..flavour },
             words,
         })
     }
@@ -204,8 +208,15 @@ impl Word {
         }
         match lower.parse() {
             Ok(version) => Some(Self::Version(version)),
-            Err(_) => Flavour::read(lower).map(Self::Flavour),
+            Err(_) => is_dotted(lower).then_some(Self::Flavour),
         }
+    }
+
+    fn is_about_windows(word: &str) -> bool {
+        matches!(
+            Self::read(word),
+            Some(Self::Version(_) | Self::Release(_) | Self::Kb(_) | Self::Edition)
+        )
     }
 }
 
@@ -219,15 +230,12 @@ fn read_date(word: &str) -> Option<Date> {
     Date::new(number(0..4)?, month.try_into().ok()?, day.try_into().ok()?).ok()
 }
 
-impl Flavour {
-    fn read(word: &str) -> Option<Self> {
-        const LONGEST_PART: usize = 4;
-        let parts = word.split('.').map(|part| {
-            let plain = part.len() <= LONGEST_PART && part.bytes().all(|b| b.is_ascii_digit());
-            plain.then(|| part.parse().ok()).flatten()
-        });
-        parts.collect::<Option<Vec<u32>>>().map(Self)
-    }
+/// `4.8`, the version of a program.
+fn is_dotted(word: &str) -> bool {
+    const LONGEST_PART: usize = 4;
+    word.split('.').all(|part| {
+        (1..=LONGEST_PART).contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
 #[cfg(test)]
@@ -325,7 +333,8 @@ mod tests {
     fn dates_and_flavours_are_told_from_builds() {
         let tag = BaseTag::parse("4.7.2-20200114-windowsservercore-1803").unwrap();
         assert_eq!(tag.date, Some(jiff::civil::date(2020, 1, 14)));
-        assert_eq!(tag.flavour, Flavour(vec![4, 7, 2]));
+        assert_eq!(tag.flavour.words, ["4.7.2"]);
+        assert_eq!(tag.flavour.edition.as_deref(), Some("windowsservercore"));
         let newer = BaseTag::parse("4.8-windowsservercore-1803").unwrap();
         assert!(newer.flavour > tag.flavour);
         assert_eq!(names("20201345-windowsservercore-1803"), None);

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::estimate::Estimate;
-use super::tag::{BaseTag, Flavour, Names};
+use super::flavour::Flavour;
+use super::tag::{BaseTag, Names};
 use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
 

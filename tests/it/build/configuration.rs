@@ -25,6 +25,7 @@ pub(super) fn config_in(layout: &Path) -> Value {
 fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
     let site = Site::new();
     site.write("files/a.txt", "a");
+    site.write("files/web.exe", "MZ");
     let recipe = site.write(
         "recipe.toml",
         r#"

@@ -134,7 +134,7 @@ fn previews_and_other_architectures_are_not_offered() {
         "10.0.26100.1742-preview",
         "v1",
     ];
-    assert!(pool("26100.1742", &tags).is_empty());
+    assert!(pool("26100.1742", &tags).take_best().is_none());
 }
 
 #[test]
