@@ -248,12 +248,12 @@ pub(super) fn patch_commands(
     commands
 }
 
-/// The command that builds an image for hosts of these versions; `joins` keeps what is there for other
-/// systems.
+/// The command that builds an image for hosts of these versions; `others` is the flag that says what
+/// becomes of what its tag has.
 pub(super) fn rebuild_command(
     image: &Image,
     hosts: &[WindowsVersion],
-    joins: bool,
+    others: Option<&str>,
     flags: &Flags,
 ) -> String {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned(), RECIPE.to_owned()];
@@ -273,9 +273,7 @@ pub(super) fn rebuild_command(
                 flag("tag", tag.to_owned());
             }
             words.push("--push".to_owned());
-            if joins {
-                words.push("--join".to_owned());
-            }
+            words.extend(others.map(str::to_owned));
             words.extend(flags.registry.iter().cloned());
         }
         Some(Location::Layout { dir, tag }) => {
@@ -283,6 +281,7 @@ pub(super) fn rebuild_command(
             if let Some(tag) = tag {
                 flag("tag", tag);
             }
+            words.extend(others.map(str::to_owned));
         }
         Some(Location::Archive { file, .. }) => {
             flag("output", format!("docker-archive:{}", file.display()));

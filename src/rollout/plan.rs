@@ -258,15 +258,33 @@ fn rebuilds(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Acti
         let hosts: BTreeSet<_> = graph.hosts_of(place, choice).collect();
         let builds = with_own_builds(builds_for(hosts), image);
         let host_builds: Vec<WindowsVersion> = builds.iter().map(|(host, _)| *host).collect();
-        let joins = image.variants().iter().any(|variant| !can_build(variant));
+        let others = others(image, &builds);
         actions.push(Action::Rebuild {
             image: place,
-            commands: vec![rebuild_command(image, &host_builds, joins, &after.flags)],
+            commands: vec![rebuild_command(image, &host_builds, others, &after.flags)],
             host_builds,
         });
         after.images[place] = rebuilt(image, &builds);
     }
     actions
+}
+
+/// What a build does with what its tag has: what is for other systems stays, and what the build makes
+/// anew in another revision goes.
+fn others(image: &Image, builds: &[(WindowsVersion, WindowsVersion)]) -> Option<&'static str> {
+    let mut variants = image.variants().iter();
+    let is_anew = |variant: &Variant| {
+        variant
+            .version
+            .is_some_and(|own| builds.iter().all(|(_, base)| *base != own))
+    };
+    if variants.clone().any(|variant| !can_build(variant)) {
+        Some("--join")
+    } else if variants.any(is_anew) {
+        Some("--replace")
+    } else {
+        None
+    }
 }
 
 /// Whether building makes something that takes this one's place.

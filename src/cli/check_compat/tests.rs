@@ -58,7 +58,14 @@ fn everything_wrong() -> Request {
         ),
         image(
             "repo.example/index:latest",
-            Content::Index(vec![variant(Some("17763.973")), variant(Some("26100.1"))]),
+            Content::Index(vec![
+                variant(Some("17763.973")),
+                variant(Some("26100.1")),
+                Variant {
+                    os: "linux".to_owned(),
+                    ..variant(None)
+                },
+            ]),
         ),
         image("oci:./a folder's name", Content::Single(variant(None))),
         Image::of_version("17763.1158".parse().unwrap()),

@@ -166,8 +166,8 @@ fn an_image_on_a_disk_is_built_there_again_and_pushed_nowhere() {
     assert_eq!(
         commands,
         [
-            "wincimg build RECIPE --host-build 17763.1158 --output 'oci:./my images' --tag 1.4",
-            "wincimg build RECIPE --host-build 17763.1158 --output oci:web",
+            "wincimg build RECIPE --host-build 17763.1158 --output 'oci:./my images' --tag 1.4 --replace",
+            "wincimg build RECIPE --host-build 17763.1158 --output oci:web --replace",
             "wincimg build RECIPE --host-build 17763.1158 --output docker-archive:web.tar",
         ]
     );
