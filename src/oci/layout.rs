@@ -33,7 +33,7 @@ pub struct Layout {
 #[derive(Debug, thiserror::Error)]
 pub enum LayoutError {
     /// The directory is something else.
-    #[error("{} is no oci layout: {reason}", path.display())]
+    #[error("{} is not an OCI layout: {reason}", path.display())]
     NotALayout {
         /// The directory.
         path: PathBuf,

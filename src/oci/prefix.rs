@@ -12,12 +12,12 @@ pub struct RegistryPrefix {
     path: Option<String>,
 }
 
-/// A text that is no registry.
+/// A text that does not name a registry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
     /// Not `HOST[:PORT][/PREFIX]`.
     #[error(
-        "{0:?} is no registry: expected HOST[:PORT][/PREFIX], where the host has a dot or a port"
+        "invalid registry {0:?}: expected HOST[:PORT][/PREFIX], where the host has a dot or a port"
     )]
     Malformed(String),
     /// It may have a password in it, so it is not shown.

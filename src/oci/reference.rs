@@ -12,10 +12,10 @@ use oci_spec::image::{Digest, DigestAlgorithm};
 
 use crate::diagnose::{Blame, Diagnose};
 
-/// A text that is no image reference.
+/// A text that is not an image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no image reference: {reason}; expected [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]"
+    "invalid image reference {text:?}: {reason}; expected [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST]"
 )]
 pub struct ReferenceError {
     text: String,

@@ -229,7 +229,7 @@ fn wrong_usage_is_told_before_any_registry_is_asked() {
         command.args(arguments).assert().code(2)
     };
     mirror(&["base:nanoserver", "--to", "repo.lan"]).stderr(contains("--host-build 17763.973"));
-    mirror(&["a b", "--to", "repo.lan"]).stderr(contains("is no image reference"));
+    mirror(&["a b", "--to", "repo.lan"]).stderr(contains("invalid image reference"));
     mirror(&["oci:./pause", "--to", "repo.lan"]).stderr(contains("oci:./pause is in no registry"));
     mirror(&["repo.lan/a:1", "--to", "https://repo.lan"]).stderr(contains("HOST[:PORT]"));
     mirror(&["one.lan/a:1", "two.lan/a:1", "--to", "repo.lan"])

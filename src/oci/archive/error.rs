@@ -12,7 +12,7 @@ use crate::oci::stream::StreamError;
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
     /// The file is something else, or damaged.
-    #[error("{} is no docker-archive: {reason}", path.display())]
+    #[error("{} is not a docker-archive: {reason}", path.display())]
     NotAnArchive {
         /// The file.
         path: PathBuf,

@@ -151,7 +151,7 @@ async fn load_config(
 ) -> Result<Suitable<Image>, RegistryError> {
     if !manifest.is_image() {
         return Ok(Err(format!(
-            "it is no image: its configuration is of type {}",
+            "its configuration is of type {}, not an image's",
             manifest.config.media_type
         )));
     }

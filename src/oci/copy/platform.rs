@@ -16,7 +16,7 @@ pub struct PlatformFilter {
 
 /// A text that names no platform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no platform: expected windows/amd64 or windows/amd64:10.0.17763.973")]
+#[error("invalid platform {text:?}: expected windows/amd64 or windows/amd64:10.0.17763.973")]
 pub struct PlatformError {
     text: String,
 }

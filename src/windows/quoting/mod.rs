@@ -65,7 +65,7 @@ pub enum Unrepresentable {
     Empty,
     /// No file can have this name, so no command line can start with it.
     #[error(
-        "program {0:?} is no file name: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
+        "invalid program name {0:?}: it is empty, ends in a backslash or has one of \"<>|?* or a control character"
     )]
     ProgramName(String),
     /// The program's name has a character that this shell cannot be kept from reading.

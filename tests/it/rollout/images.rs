@@ -171,7 +171,7 @@ fn a_name_that_can_be_no_images_is_a_mistake() {
         .args(["Bad Image!", "--host-build", "20348.1"])
         .assert()
         .code(2)
-        .stderr(predicates::str::contains("is no image reference"));
+        .stderr(predicates::str::contains("invalid image reference"));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_workload_cannot_name_files_of_this_machine() {
         .write_stdin(pod);
     let (_, report) = answer_of(&mut command);
     let reason = report["checks"][0]["reason"].as_str().unwrap();
-    assert!(reason.contains("is no image reference"), "{reason}");
+    assert!(reason.contains("invalid image reference"), "{reason}");
 }
 
 #[test]
