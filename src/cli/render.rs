@@ -121,9 +121,9 @@ fn as_json(written: &Written) -> Value {
         .collect();
     json!({
         "host_build": image.plan.host_build,
-        "os_version": image.base.os_version.os_version(),
+        "os_version": image.base.version_text(),
         "base": {
-            "reference": image.base.reference.to_string(),
+            "reference": image.base.label(),
             "digest": image.base.digest().to_string(),
         },
         "dockerfile": rendered.dockerfile,

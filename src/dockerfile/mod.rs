@@ -38,6 +38,14 @@ pub enum RenderError {
     /// A text of the plan cannot stand in a Dockerfile.
     #[error(transparent)]
     Unwritable(#[from] Unwritable),
+    /// The base brings no Windows, which a Docker daemon for Windows needs.
+    #[error(
+        "a Docker daemon cannot build on {base}, which has no Windows inside to make the layers with"
+    )]
+    NoWindowsInside {
+        /// The base.
+        base: String,
+    },
     /// A change to the registry that neither `reg` nor a registration file can make.
     #[error("neither reg nor a registration file can make the change to the registry: {0}")]
     Registry(String),
@@ -71,7 +79,9 @@ pub enum RenderError {
 impl Diagnose for RenderError {
     fn blame(&self) -> Blame {
         match self {
-            Self::Unwritable(_) | Self::Registry(_) => Blame::Request,
+            Self::NoWindowsInside { .. } | Self::Unwritable(_) | Self::Registry(_) => {
+                Blame::Request
+            }
             Self::Files(error) => error.blame(),
             _ => Blame::Circumstances,
         }
@@ -80,6 +90,11 @@ impl Diagnose for RenderError {
 
 /// The Dockerfile that makes a plan's image. No file is read and none is written.
 pub fn render(plan: &Plan) -> Result<Rendered, RenderError> {
+    if plan.base.os_version.is_none() {
+        return Err(RenderError::NoWindowsInside {
+            base: plan.base.name.clone(),
+        });
+    }
     let mut context = context::files(plan)?;
     let view = View::of(plan, &mut context)?;
     Ok(Rendered {

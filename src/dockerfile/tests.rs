@@ -28,7 +28,7 @@ fn base(repository: &str, shell: &[&str], user: Option<&str>) -> PlanBase {
     PlanBase {
         name: format!("mcr.microsoft.com/{repository}:10.0.17763.973"),
         digest: format!("sha256:{}", "a".repeat(64)),
-        os_version: VERSION,
+        os_version: Some(VERSION),
         shell: Some(shell).filter(|shell| !shell.is_empty()),
         user: user.map(str::to_owned),
     }

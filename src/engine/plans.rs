@@ -9,10 +9,13 @@ use futures_util::future::try_join_all;
 
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::base::{
-    BaseImage, BaseRegistry, BaseRepository, Match, NameError, Resolution, ResolveError, SetAside,
+    BaseImage, BaseRegistry, BaseRepository, HOST_PROCESS, HostProcessBase, HostProcessError,
+    Match, NameError, Resolution, ResolveError, SetAside,
 };
+use crate::oci::document::{Digest, Image};
+use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
-use crate::recipe::{Plan, PlanBase, Recipe, RecipeError, Settings};
+use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings};
 use crate::windows::compat::{HostBuild, generation};
 use crate::windows::version::WindowsVersion;
 
@@ -63,11 +66,84 @@ pub struct PlannedImage {
     /// The host that it is for.
     pub host: TargetHost,
     /// The base, pinned.
-    pub base: BaseImage,
+    pub base: PlannedBase,
     /// What is made of it.
     pub plan: Plan,
     /// Base images that were passed over, and why.
     pub set_aside: Vec<SetAside>,
+}
+
+/// What an image is built on.
+#[derive(Debug, Clone)]
+pub struct PlannedBase {
+    /// Where it is, by tag and by digest; nowhere where wincimg makes it.
+    pub reference: Option<Reference>,
+    /// Its version; none where it brings no Windows.
+    pub os_version: Option<WindowsVersion>,
+    /// Whether that is the host's own: exact, nearest, or any where there is none.
+    pub matched: &'static str,
+    /// Manifest and configuration.
+    pub image: Image,
+}
+
+impl PlannedBase {
+    /// The digest of its manifest.
+    pub fn digest(&self) -> &Digest {
+        self.image.digest()
+    }
+
+    /// Its version as results have it.
+    pub fn version_text(&self) -> Option<String> {
+        self.os_version.map(|version| version.os_version())
+    }
+
+    /// What results call it.
+    pub fn label(&self) -> String {
+        let reference = self.reference.as_ref();
+        reference.map_or_else(|| HOST_PROCESS.to_owned(), ToString::to_string)
+    }
+
+    /// What the plan of an image on it has to know.
+    fn for_plan(&self) -> PlanBase {
+        let container = &self.image.config().config;
+        PlanBase {
+            name: match &self.reference {
+                Some(reference) => format!(
+                    "{}/{}:{}",
+                    reference.registry(),
+                    reference.repository(),
+                    reference.tag().unwrap_or_default()
+                ),
+                None => HOST_PROCESS.to_owned(),
+            },
+            digest: self.digest().to_string(),
+            os_version: self.os_version,
+            shell: container.shell.clone(),
+            user: container.user.clone().filter(|user| !user.is_empty()),
+        }
+    }
+}
+
+impl From<BaseImage> for PlannedBase {
+    fn from(base: BaseImage) -> Self {
+        Self {
+            reference: Some(base.reference),
+            os_version: Some(base.os_version),
+            matched: base.matched.name(),
+            image: base.image,
+        }
+    }
+}
+
+impl From<HostProcessBase> for PlannedBase {
+    fn from(base: HostProcessBase) -> Self {
+        Self {
+            reference: base.reference,
+            os_version: None,
+            matched: "any",
+            image: base.image,
+        }
+    }
 }
 
 /// Why a build could not be planned.
@@ -79,6 +155,12 @@ pub enum PlanError {
     /// The recipe's base is not the name of one.
     #[error(transparent)]
     Name(#[from] NameError),
+    /// The base is for HostProcess containers, and it could not be had.
+    #[error(transparent)]
+    HostProcess(#[from] HostProcessError),
+    /// The recipe needs Windows inside, and its base has none.
+    #[error(transparent)]
+    NeedsWindowsInside(#[from] NeedsWindowsInside),
     /// No base fits, or none could be looked for.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
@@ -89,6 +171,10 @@ impl Diagnose for PlanError {
         match self {
             Self::Recipe(error) => error.hint(),
             Self::Name(error) => error.hint(),
+            Self::HostProcess(error) => error.hint(),
+            Self::NeedsWindowsInside(_) => {
+                Some("leave it out, or build on a base with Windows, such as nanoserver".to_owned())
+            }
             Self::Resolve(error) => error.hint(),
         }
     }
@@ -97,6 +183,8 @@ impl Diagnose for PlanError {
         match self {
             Self::Recipe(error) => error.blame(),
             Self::Name(error) => error.blame(),
+            Self::HostProcess(error) => error.blame(),
+            Self::NeedsWindowsInside(_) => Blame::Request,
             Self::Resolve(error) => error.blame(),
         }
     }
@@ -106,6 +194,13 @@ impl BuildRequest<'_> {
     /// Finds all bases at once and fills the recipe in for each host.
     pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, PlanError> {
         let base = self.recipe.base(&self.settings)?;
+        if let Some(found) = HostProcessBase::find(&base, self.base_registry, registry).await? {
+            let base = PlannedBase::from(found);
+            let images = self.hosts.iter();
+            return images
+                .map(|host| self.planned(base.clone(), host, Vec::new()))
+                .collect();
+        }
         let repository = self.base_registry.repository(&base)?;
         let bases = BaseRepository::open(registry, &repository).await?;
         let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
@@ -137,30 +232,27 @@ impl BuildRequest<'_> {
                 };
                 let mut base = found[place].base.clone();
                 base.matched = Match::of(base.os_version, host.build);
-                let container = &base.image.config().config;
-                let plan_base = PlanBase {
-                    name: format!(
-                        "{}/{}:{}",
-                        base.reference.registry(),
-                        base.reference.repository(),
-                        base.reference.tag().unwrap_or_default()
-                    ),
-                    digest: base.digest().to_string(),
-                    os_version: base.os_version,
-                    shell: container.shell.clone(),
-                    user: container.user.clone().filter(|user| !user.is_empty()),
-                };
-                let plan = self
-                    .recipe
-                    .plan(plan_base, host.build.version, &self.settings)?;
-                Ok(PlannedImage {
-                    host: host.clone(),
-                    base,
-                    plan,
-                    set_aside,
-                })
+                self.planned(base.into(), host, set_aside)
             })
             .collect()
+    }
+
+    /// Fills the recipe in for one base and one host.
+    fn planned(
+        &self,
+        base: PlannedBase,
+        host: &TargetHost,
+        set_aside: Vec<SetAside>,
+    ) -> Result<PlannedImage, PlanError> {
+        let version = host.build.version;
+        let plan = self.recipe.plan(base.for_plan(), version, &self.settings)?;
+        plan.check_base()?;
+        Ok(PlannedImage {
+            host: host.clone(),
+            base,
+            plan,
+            set_aside,
+        })
     }
 
     fn leader(&self, host: HostBuild, hosts: &[HostBuild]) -> HostBuild {

@@ -194,7 +194,10 @@ impl Naming {
 
     /// An image without any tag is known by its version.
     fn tag_of(&self, image: &PlannedImage, has_version: bool) -> String {
-        let version = image.base.os_version.os_version();
+        let Some(version) = image.base.version_text() else {
+            // It is the same image for every host.
+            return self.index_tag().to_owned();
+        };
         match (&self.tag, has_version) {
             (Some(tag), false) => tag.clone(),
             (Some(tag), true) => format!("{tag}-{version}"),

@@ -21,7 +21,8 @@ pub(super) struct RecipeFile {
     /// One sentence on what the image is for.
     pub(super) description: Option<Text>,
     /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
-    /// flavours, with one behind a colon: dotnet/aspnet:8.0.
+    /// flavours, with one behind a colon: dotnet/aspnet:8.0. Or hostprocess, for an image without
+    /// Windows inside.
     pub(super) base: Text,
     /// Values that a build may set with --set NAME=VALUE.
     #[serde(default)]

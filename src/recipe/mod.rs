@@ -12,7 +12,7 @@
 //! let base = PlanBase {
 //!     name: "mcr.microsoft.com/windows/nanoserver:10.0.17763.973".to_owned(),
 //!     digest: format!("sha256:{}", "0".repeat(64)),
-//!     os_version: host,
+//!     os_version: Some(host),
 //!     shell: None,
 //!     user: None,
 //! };
@@ -29,6 +29,7 @@
 pub mod dockerignore;
 mod file;
 mod files;
+mod host_process;
 mod iis;
 mod library;
 mod mistake;
@@ -44,6 +45,7 @@ use crate::diagnose::{Blame, Diagnose, excerpt, line_and_column, nearest};
 
 use file::RecipeFile;
 pub use file::{VariableType, schema};
+pub use host_process::NeedsWindowsInside;
 pub use library::{ShippedRecipe, shipped};
 pub use plan::{Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
 use text::{Text, Values};

@@ -63,9 +63,9 @@ pub struct PlanBase {
     pub name: String,
     /// The digest of its manifest.
     pub digest: String,
-    /// Its version of Windows.
+    /// Its version of Windows; none where it brings no Windows.
     #[serde(serialize_with = "as_os_version")]
-    pub os_version: WindowsVersion,
+    pub os_version: Option<WindowsVersion>,
     /// What reads its commands in shell form; `cmd` where absent.
     pub shell: Option<Vec<String>>,
     /// Who runs its programs; an administrator where absent.
@@ -74,10 +74,12 @@ pub struct PlanBase {
 
 /// With the leading `10.0.`, as image configurations and the other results write it.
 fn as_os_version<S: serde::Serializer>(
-    version: &WindowsVersion,
+    version: &Option<WindowsVersion>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&version.os_version())
+    version
+        .map(|version| version.os_version())
+        .serialize(serializer)
 }
 
 /// A file or folder on its way into the image.
@@ -178,11 +180,9 @@ impl fmt::Display for Plan {
         };
         writeln!(f, "image       {}", self.name)?;
         writeln!(f, "host build  {}", self.host_build)?;
-        writeln!(
-            f,
-            "base        {} ({})",
-            self.base.name, self.base.os_version
-        )?;
+        let version = self.base.os_version.map(|version| version.to_string());
+        let version = version.as_deref().unwrap_or("no Windows inside");
+        writeln!(f, "base        {} ({version})", self.base.name)?;
         writeln!(f, "            {}", self.base.digest)?;
         for file in &self.files {
             writeln!(f, "file        {} from {}", file.target, file.source)?;
@@ -253,7 +253,8 @@ impl Recipe {
         values.insert("host_build", host_build.to_string());
         values.insert("base.name", base.name.clone());
         values.insert("base.digest", base.digest.clone());
-        values.insert("base.os_version", base.os_version.os_version());
+        let version = base.os_version.map(|version| version.os_version());
+        values.insert("base.os_version", version.unwrap_or_default());
         let list = |texts: &Option<Vec<Text>>| -> Result<Option<Vec<String>>, RecipeError> {
             texts
                 .as_ref()

@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream};
 
 use super::image::{Content, Image, Variant};
 use crate::diagnose::{Diagnose, in_one_line};
+use crate::oci::document as oci;
 use crate::oci::document::{Descriptor, Document, Index, Manifest, Verbatim};
 use crate::oci::reference::parse_reference;
 use crate::oci::remote::Registry;
@@ -117,7 +118,19 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant
         digest: Some(image.digest().clone()),
         size: Some(image.manifest().layers.iter().map(|layer| layer.size).sum()),
         stop_seconds: None,
+        host_process: is_host_process(&image),
     })
+}
+
+/// Whether an image has no Windows inside: none is named, and its bottom layer has no room for one.
+fn is_host_process(image: &oci::Image) -> bool {
+    /// The bottom layer of a Nano Server has a hundred times as much.
+    const TOO_SMALL: u64 = 1 << 20;
+    let config = image.config();
+    let bottom = image.manifest().layers.first();
+    config.os == "windows"
+        && config.os_version.as_deref().is_none_or(str::is_empty)
+        && bottom.is_some_and(|layer| layer.size < TOO_SMALL)
 }
 
 /// The images of an index. What has no platform, or an unknown one, is an attestation or another
@@ -142,6 +155,7 @@ async fn entries(source: &Source, index: &Index) -> Result<Vec<Variant>, StoreEr
             digest: Some(entry.digest.clone()),
             size: None,
             stop_seconds: None,
+            host_process: false,
         };
         if variant.os == "windows" && variant.version.is_none() {
             variant.version = version_in_config(source, entry).await?;

@@ -179,6 +179,15 @@ impl<'a> Judge<'a> {
         }
     }
 
+    /// How an image is run that no pod asks for: as it is made to be.
+    pub(super) fn isolation_of(&self, image: usize, usual: Isolation) -> Isolation {
+        if self.images[image].is_host_process() {
+            Isolation::HostProcess
+        } else {
+            usual
+        }
+    }
+
     pub(super) fn kind_of(&self, host: usize) -> usize {
         self.kind_of[host]
     }
@@ -215,6 +224,22 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
         let reason = "host process containers need containerd, and the node runs Docker";
         return Finding {
             fix: Some("move the node to containerd, or keep these pods off it".to_owned()),
+            ..concern(
+                Concern::HostProcessUnsupported,
+                reason.to_owned(),
+                isolation,
+            )
+        };
+    }
+    if image.is_host_process() && isolation != Isolation::HostProcess {
+        let reason =
+            "the image has no Windows inside, which only a host process container does without";
+        return Finding {
+            fix: Some(
+                "set securityContext.windowsOptions.hostProcess of the pod, or build on a base \
+                 with Windows"
+                    .to_owned(),
+            ),
             ..concern(
                 Concern::HostProcessUnsupported,
                 reason.to_owned(),

@@ -56,6 +56,8 @@ pub struct Variant {
     pub size: Option<u64>,
     /// How many seconds its registry lets a process take to stop.
     pub stop_seconds: Option<u64>,
+    /// Whether it brings no Windows, so that only host process containers can run it.
+    pub host_process: bool,
 }
 
 impl Image {
@@ -122,6 +124,11 @@ impl Image {
     /// Whether anything is known of it.
     pub(super) fn is_readable(&self) -> bool {
         !matches!(self.content, Content::Unasked | Content::Unreadable { .. })
+    }
+
+    /// Whether it is one image for host process containers.
+    pub(super) fn is_host_process(&self) -> bool {
+        matches!(&self.content, Content::Single(variant) if variant.host_process)
     }
 
     pub(super) fn is_for(&self, system: &str) -> bool {

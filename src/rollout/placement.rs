@@ -62,13 +62,15 @@ impl Placement {
             workload: None,
             selection: Rc::clone(selection),
             images: images
-                .map(|image| Placed {
-                    image,
-                    findings: selection
-                        .groups
-                        .iter()
-                        .map(|group| judge.finding(group.kind, image, isolation))
-                        .collect(),
+                .map(|image| {
+                    let isolation = judge.isolation_of(image, isolation);
+                    let groups = selection.groups.iter();
+                    Placed {
+                        image,
+                        findings: groups
+                            .map(|group| judge.finding(group.kind, image, isolation))
+                            .collect(),
+                    }
                 })
                 .collect(),
         }

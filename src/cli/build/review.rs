@@ -34,6 +34,11 @@ impl Reviewer<'_> {
 
 /// What deserves a look about a tag, each once.
 fn look(outlook: &Outlook<'_>, nodes: &[Node]) -> Result<Vec<String>, Unserved> {
+    // An image without Windows inside runs on any host.
+    let is_host_process = |line: &Line| line.platform.os == "windows" && line.version.is_none();
+    if !outlook.is_index && outlook.lines.iter().all(is_host_process) {
+        return Ok(Vec::new());
+    }
     let rollout = Rollout::new(Request {
         nodes: NodeList {
             windows: hosts_of(outlook, nodes),

@@ -33,15 +33,24 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     writeln!(out, "{}", image.reference)?;
     writeln!(out, "  digest   {}", image.digest)?;
     for host in hosts {
-        let tag = match &host.base.tag {
-            tag if *tag == host.os_version => String::new(),
-            tag => format!(", tag {tag}"),
-        };
-        writeln!(
-            out,
-            "  host     {} on base {} ({}){tag}",
-            host.host_build, host.os_version, host.base.matched
-        )?;
+        match &host.os_version {
+            Some(version) => {
+                let tag = match &host.base.tag {
+                    Some(tag) if tag != version => format!(", tag {tag}"),
+                    _ => String::new(),
+                };
+                writeln!(
+                    out,
+                    "  host     {} on base {version} ({}){tag}",
+                    host.host_build, host.base.matched
+                )?;
+            }
+            None => writeln!(
+                out,
+                "  host     {} and any other, in HostProcess containers",
+                host.host_build
+            )?,
+        }
     }
     let own: Vec<_> = image
         .layers

@@ -106,6 +106,7 @@ impl Given {
                 architecture: entry.architecture,
                 os_version: entry.os_version,
                 digest: None,
+                host_process: false,
                 size: entry.size,
                 stop_seconds: entry
                     .shutdown

@@ -82,7 +82,7 @@ fn plan() -> Plan {
         base: PlanBase {
             name: "mcr.microsoft.com/windows/servercore:10.0.17763.973".to_owned(),
             digest: format!("sha256:{}", "a".repeat(64)),
-            os_version: WindowsVersion::new(17763, 973),
+            os_version: Some(WindowsVersion::new(17763, 973)),
             shell: None,
             user: None,
         },

@@ -33,8 +33,8 @@ pub struct DeliveredImage {
     pub engine: &'static str,
     /// The host that it is for.
     pub host_build: String,
-    /// Its version of Windows.
-    pub os_version: String,
+    /// Its version of Windows, if it has one.
+    pub os_version: Option<String>,
     /// What it is built on.
     pub base: DeliveredBase,
     /// Its layers, the base's first.
@@ -59,15 +59,15 @@ pub struct DeliveredCopy {
 /// The base of an image.
 #[derive(Debug, Clone, Serialize)]
 pub struct DeliveredBase {
-    /// Where it is, pinned.
+    /// Where it is, pinned; its name where wincimg made it.
     pub reference: String,
     /// The digest of its manifest.
     pub digest: String,
-    /// The tag that it was found under.
-    pub tag: String,
-    /// Its version of Windows.
-    pub os_version: String,
-    /// Whether that is the host's: exact or nearest.
+    /// The tag that it was found under; none where wincimg made it.
+    pub tag: Option<String>,
+    /// Its version of Windows, if it has one.
+    pub os_version: Option<String>,
+    /// Whether that is the host's: exact or nearest; any where there is none.
     #[serde(rename = "match")]
     pub matched: &'static str,
 }
@@ -182,7 +182,7 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
         .map(|planned| DeliveredImage {
             host_build: planned.plan.host_build.to_string(),
             base: DeliveredBase {
-                matched: planned.base.matched.name(),
+                matched: planned.base.matched,
                 ..delivered.base.clone()
             },
             ..delivered.clone()
@@ -202,13 +202,16 @@ fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
             Made::InDaemon(_) => "docker",
         },
         host_build: planned.plan.host_build.to_string(),
-        os_version: base.os_version.os_version(),
+        os_version: base.version_text(),
         base: DeliveredBase {
-            reference: base.reference.to_string(),
+            reference: base.label(),
             digest: base.digest().to_string(),
-            tag: base.reference.tag().unwrap_or_default().to_owned(),
-            os_version: base.os_version.os_version(),
-            matched: base.matched.name(),
+            tag: base
+                .reference
+                .as_ref()
+                .and_then(|it| it.tag().map(str::to_owned)),
+            os_version: base.version_text(),
+            matched: base.matched,
         },
         layers: Vec::new(),
         pushed: false,

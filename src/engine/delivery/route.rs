@@ -92,7 +92,6 @@ impl<'a> Route<'a> {
         if before == Some(image.digest()) {
             return Ok(image);
         }
-        let source = Source::Registry(self.registry.repository(&planned.base.reference));
         let (copier, sink) = (&self.copier, self.sink);
         let added = async {
             match &assembled.added {
@@ -104,11 +103,19 @@ impl<'a> Route<'a> {
             }
         };
         let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
-        let base_layers = &planned.base.image.manifest().layers;
-        let base = try_join_all(base_layers.iter().map(|blob| async {
-            let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
-            copier.bring(&blob, &source, sink).await
-        }));
+        let base = async {
+            // A base that is nowhere has no layers.
+            let Some(reference) = &planned.base.reference else {
+                return Ok(());
+            };
+            let source = Source::Registry(self.registry.repository(reference));
+            let layers = planned.base.image.manifest().layers.iter();
+            let bring = layers.map(async |blob| {
+                let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
+                copier.bring(&blob, &source, sink).await
+            });
+            try_join_all(bring).await.map(drop)
+        };
         tokio::try_join!(added, config, base)?;
         let root = Document::Manifest(Box::new(image.manifest().clone()));
         sink.publish(&root, tag).await?;

@@ -17,7 +17,7 @@ use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::Plan;
-use crate::windows::hive::{FileTime, in_every_windows, layer_hives};
+use crate::windows::hive::{FileTime, empty_hive, in_every_windows, layer_hives};
 use crate::windows::path::ImagePath;
 
 /// A layer up to this size never touches the disk.
@@ -133,11 +133,24 @@ fn describe(plan: &Plan, base: &Image, timestamp: u64) -> Result<Layer, DirectEr
     }
     let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let time = FileTime::from_unix_seconds(seconds);
+    if plan.base.os_version.is_none() && base.manifest().layers.is_empty() {
+        bottom(&mut layer, time)?;
+    }
     for hive in layer_hives(&plan.registry_edits(), &in_every_windows, time)? {
         let name = hive.name.parse().map_err(LayerError::Path)?;
         layer.hive(name, hive.bytes);
     }
     Ok(layer)
+}
+
+/// What Windows wants to see in the bottom layer of an image: all its hives, though nothing is in
+/// them. A container that is a program on the host reads the host's.
+fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
+    for hive in ["DEFAULT", "SAM", "SECURITY", "SOFTWARE", "SYSTEM"] {
+        let path = format!("Windows/System32/config/{hive}");
+        layer.file(path.parse().map_err(LayerError::Path)?, empty_hive(time)?);
+    }
+    Ok(())
 }
 
 /// The working directory, where the layer has to bring it: a Dockerfile's `WORKDIR` makes it, while
@@ -198,7 +211,7 @@ mod tests {
         let base = PlanBase {
             name: format!("mcr.microsoft.com/windows/nanoserver:{host}"),
             digest: format!("sha256:{host:0>64}"),
-            os_version: host.parse().unwrap(),
+            os_version: Some(host.parse().unwrap()),
             shell: None,
             user: None,
         };

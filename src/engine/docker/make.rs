@@ -12,11 +12,10 @@ use super::preflight::{Obstacle, Preflight};
 use crate::diagnose::{Blame, Diagnose};
 use crate::dockerfile::Rendered;
 use crate::engine::error::EngineError;
-use crate::engine::plans::PlannedImage;
+use crate::engine::plans::{PlannedBase, PlannedImage};
 use crate::engine::publication::Publication;
-use crate::oci::base::BaseImage;
 use crate::oci::prefix::RegistryPrefix;
-use crate::oci::reference::ReferenceError;
+use crate::oci::reference::{Reference, ReferenceError};
 use crate::oci::remote::{DaemonCredential, Registry, RegistryError};
 use crate::progress::Progress;
 
@@ -142,10 +141,15 @@ impl<'a> DockerEngine<'a> {
         preflight.windows()?;
         let bases = || publication.images.iter().map(|image| &image.planned.base);
         for base in bases() {
-            let verdict = preflight.base(base.os_version, self.options.isolation)?;
-            tracing::debug!("docker: {}", verdict.reason());
+            if let Some(version) = base.os_version {
+                let verdict = preflight.base(version, self.options.isolation)?;
+                tracing::debug!("docker: {}", verdict.reason());
+            }
         }
-        let mut hosts: Vec<&str> = bases().map(|base| base.reference.registry()).collect();
+        let mut hosts: Vec<&str> = bases()
+            .filter_map(|base| base.reference.as_ref())
+            .map(Reference::registry)
+            .collect();
         hosts.sort_unstable();
         hosts.dedup();
         let mut options = self.options.clone();
@@ -183,7 +187,7 @@ impl<'a> DockerEngine<'a> {
             ..options.clone()
         };
         let info = self.daemon.build(listing, &options, self.progress).await?;
-        let expected = base.os_version.os_version();
+        let expected = base.version_text().unwrap_or_default();
         if info.os != "windows" || info.os_version != expected {
             return Err(DaemonError::OtherVersion {
                 built: format!("{} {}", info.os, info.os_version),
@@ -208,8 +212,8 @@ impl<'a> DockerEngine<'a> {
 
     /// The context is there twice for a while, as it came and as a layer, and the base has to come
     /// first where the daemon has not got it.
-    async fn bytes_needed(&self, base: &BaseImage, context: u64) -> Result<u64, DaemonError> {
-        let layers = match self.daemon.image(&base.reference.to_string()).await {
+    async fn bytes_needed(&self, base: &PlannedBase, context: u64) -> Result<u64, DaemonError> {
+        let layers = match self.daemon.image(&base.label()).await {
             Ok(_) => 0,
             Err(error) if error.is_not_found() => {
                 let layers = base.image.manifest().layers.iter();
@@ -236,7 +240,7 @@ impl<'a> DockerEngine<'a> {
 }
 
 /// When a base was made, in seconds since 1970.
-fn created(base: &BaseImage) -> Option<u64> {
+fn created(base: &PlannedBase) -> Option<u64> {
     let time: Timestamp = base.image.config().created.as_ref()?.parse().ok()?;
     u64::try_from(time.as_second()).ok()
 }

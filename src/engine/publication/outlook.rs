@@ -34,7 +34,7 @@ impl Line {
     pub fn planned(image: &TaggedImage<'_>) -> Self {
         Self {
             platform: image.planned.base.image.config().platform(),
-            version: Some(image.planned.base.os_version),
+            version: image.planned.base.os_version,
         }
     }
 }

@@ -4,6 +4,7 @@ mod behind_tag;
 mod best_fit;
 mod estimate;
 mod flavour;
+mod host_process;
 mod list;
 mod name;
 mod offers;
@@ -13,6 +14,7 @@ mod tags_by_image;
 
 pub use best_fit::{Fit, Match, Span};
 pub use flavour::{Choice, Flavour, FlavourError};
+pub use host_process::{HOST_PROCESS, HostProcessBase, HostProcessError};
 pub use list::{ListedImage, Listing};
 pub use name::{BASE_NAMES, BaseName, BaseRegistry, NAMES, NameError};
 pub use offers::Neighbour;

@@ -45,7 +45,7 @@ pub use key::{Key, Value, ValueContent};
 pub use layer::{HiveFile, layer_hives};
 pub use merge::merged;
 pub use reader::Hive;
-pub use writer::{DeltaHive, write_deltas};
+pub use writer::{DeltaHive, empty_hive, write_deltas};
 
 use crate::windows::registry::{KeyPath, RegistryEdit, Root};
 use crate::windows::security::SddlError;

@@ -214,6 +214,15 @@ fn a_layer_with_one_change_has_all_five_hives() {
 }
 
 #[test]
+fn an_empty_hive_is_a_whole_one_with_a_root() {
+    let bytes = empty_hive(NOON).unwrap();
+    let hive = Hive::read(&bytes).unwrap();
+    assert_eq!((hive.minor_version, hive.layered), (5, false));
+    assert_eq!(hive.root.walk().count(), 1);
+    assert_eq!(hive.root.layer.to_byte(), 0);
+}
+
+#[test]
 fn an_empty_list_of_strings_is_two_bytes_and_comes_back() {
     let nothing: [&str; 0] = [];
     let empty = RegistryData::multi_sz(&nothing).unwrap();

@@ -45,6 +45,32 @@ pub(super) fn write_hive(
     tree: &Node,
     timestamp: FileTime,
 ) -> Result<Vec<u8>, WriteError> {
+    let (root_key, bins) = contents(hive, tree, timestamp)?;
+    let mut file = base_block(MINOR_OF_DELTAS, base::LAYERED_KEYS, root_key, bins.len());
+    let name: Vec<u8> = format!(r"Hives\{}", hive.file())
+        .encode_utf16()
+        .flat_map(u16::to_le_bytes)
+        .take(base::FILE_NAME_SIZE - 2)
+        .collect();
+    file[base::FILE_NAME..base::FILE_NAME + name.len()].copy_from_slice(&name);
+    Ok(sealed(file, &bins))
+}
+
+/// A whole hive with nothing in it but its root, such as an image has that brings no Windows.
+pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
+    let hive = HivePlace::Edited(Root::System);
+    let tree = Node::new("ROOT", Semantics::Merge);
+    let (root_key, bins) = contents(hive, &tree, timestamp)?;
+    let file = base_block(MINOR_OF_WHOLE_HIVES, 0, root_key, bins.len());
+    Ok(sealed(file, &bins))
+}
+
+/// The root key's cell and the bins.
+fn contents(
+    hive: HivePlace,
+    tree: &Node,
+    timestamp: FileTime,
+) -> Result<(u32, Vec<u8>), WriteError> {
     let (own, passed_on, position) = descriptors::of_root(hive)?;
     let mut writer = Writer {
         cells: CellWriter::default(),
@@ -59,11 +85,7 @@ pub(super) fn write_hive(
     };
     let root_key = writer.key(tree, &place)?;
     writer.descriptors.link(&mut writer.cells);
-    let bins = writer.cells.finish()?;
-
-    let mut file = base_block(hive, root_key, bins.len());
-    file.extend(bins);
-    Ok(file)
+    Ok((root_key, writer.cells.finish()?))
 }
 
 struct Writer {
@@ -273,7 +295,11 @@ impl ValueChange {
     }
 }
 
-fn base_block(hive: HivePlace, root_key: u32, bins: usize) -> Vec<u8> {
+/// Layered keys came with it.
+const MINOR_OF_DELTAS: u32 = 6;
+const MINOR_OF_WHOLE_HIVES: u32 = 5;
+
+fn base_block(minor: u32, flags: u32, root_key: u32, bins: usize) -> Vec<u8> {
     let mut block = vec![0; PAGE];
     let mut put = |at: usize, bytes: &[u8]| block[at..at + bytes.len()].copy_from_slice(bytes);
     put(0, b"regf");
@@ -282,23 +308,23 @@ fn base_block(hive: HivePlace, root_key: u32, bins: usize) -> Vec<u8> {
         (base::PRIMARY_SEQUENCE, 1),
         (base::SECONDARY_SEQUENCE, 1),
         (base::MAJOR, 1),
-        (base::MINOR, 6),
+        (base::MINOR, minor),
         (base::FILE_TYPE, 0),
         (base::FILE_FORMAT, 1),
         (base::ROOT, root_key),
         (base::BINS_SIZE, u32::from_le_bytes([a, b, c, d])),
         (base::CLUSTERING, 1),
-        (base::FLAGS, base::LAYERED_KEYS),
+        (base::FLAGS, flags),
     ] {
         put(at, &number.to_le_bytes());
     }
-    let file_name: Vec<u8> = format!(r"Hives\{}", hive.file())
-        .encode_utf16()
-        .flat_map(u16::to_le_bytes)
-        .take(base::FILE_NAME_SIZE - 2)
-        .collect();
-    put(base::FILE_NAME, &file_name);
+    block
+}
+
+/// The file of a base block, now complete, and its bins.
+fn sealed(mut block: Vec<u8>, bins: &[u8]) -> Vec<u8> {
     let sum = checksum(&block);
     block[base::CHECKSUM..base::CHECKSUM + 4].copy_from_slice(&sum.to_le_bytes());
+    block.extend_from_slice(bins);
     block
 }

@@ -3,6 +3,7 @@
 
 mod configuration;
 mod formats;
+mod host_process;
 mod index;
 mod interrupted;
 mod joined;

@@ -52,7 +52,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
     let plan_base = PlanBase {
         name: format!("mcr/nanoserver:{text}"),
         digest: format!("sha256:{:0>64}", base.revision.unwrap_or(0)),
-        os_version: base,
+        os_version: Some(base),
         shell: None,
         user: None,
     };
@@ -73,7 +73,8 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
             os_version: base,
             matched: Match::of(base, host),
             image: BaseDocuments::empty(Flavour::Oci, Platform::windows(text)).unwrap(),
-        },
+        }
+        .into(),
         set_aside: Vec::new(),
     }
 }
@@ -199,7 +200,7 @@ proptest! {
             let mut builds: Vec<u32> = publication
                 .images
                 .iter()
-                .map(|image| image.planned.base.os_version.build)
+                .map(|image| image.planned.base.os_version.unwrap().build)
                 .collect();
             builds.sort_unstable();
             let images = builds.len();
@@ -244,7 +245,7 @@ proptest! {
         let oldest = hosts.iter().min().unwrap();
         let expected = bases.iter().filter(|base| *base <= oldest).max();
         let expected = expected.or(bases.iter().min()).unwrap();
-        prop_assert_eq!(publication.images[0].planned.base.os_version, version(expected));
+        prop_assert_eq!(publication.images[0].planned.base.os_version, Some(version(expected)));
     }
 }
 

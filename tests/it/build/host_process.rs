@@ -1,0 +1,210 @@
+//! Images for HostProcess containers, which have no Windows inside and run on any host.
+
+use std::io::Read as _;
+
+use serde_json::{Value, json};
+
+use super::configuration::config_in;
+use crate::site::{Site, answer_of, json_of, stderr};
+
+const AGENT: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"agent.exe\"]\n\
+     [[files]]\ncontent = \"x\"\nto = 'C:\\agent.exe'\n";
+
+/// The files of a layer, by their paths.
+fn files_of(site: &Site, layer: &Value) -> Vec<(String, Vec<u8>)> {
+    let digest = layer["digest"].as_str().unwrap().replace(':', "/");
+    let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
+    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(blob.as_slice()));
+    tar.entries()
+        .unwrap()
+        .map(|entry| {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().to_string_lossy().into_owned();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).unwrap();
+            (path.trim_end_matches('/').to_owned(), bytes)
+        })
+        .collect()
+}
+
+#[test]
+fn one_image_without_a_version_is_for_all_hosts() {
+    let site = Site::new();
+    site.write("recipe.toml", AGENT);
+    let from = site.requests();
+    let built = json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--host-build", "26100.1742"])
+            .args(["--output", "oci:layout"]),
+    );
+    assert_eq!(site.requests_since(from), [""; 0], "no registry is needed");
+    assert_eq!(built["index"], Value::Null);
+    let images = built["images"].as_array().unwrap();
+    assert_eq!(images.len(), 2);
+    assert_eq!(images[0]["digest"], images[1]["digest"]);
+    assert_eq!(images[0]["reference"], "oci:layout:latest");
+    assert_eq!(images[0]["os_version"], Value::Null);
+    assert_eq!(images[0]["base"]["reference"], "hostprocess");
+    let config = config_in(&site.path("layout"));
+    assert_eq!(config["os"], "windows");
+    assert_eq!(config.get("os.version"), None);
+    assert_eq!(config["rootfs"]["diff_ids"].as_array().unwrap().len(), 1);
+
+    let layers = images[0]["layers"].as_array().unwrap();
+    assert_eq!(layers.len(), 1);
+    let files = files_of(&site, &layers[0]);
+    let named: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(
+        named,
+        [
+            "Hives",
+            "Files",
+            "Files/agent.exe",
+            "Files/Windows",
+            "Files/Windows/System32",
+            "Files/Windows/System32/config",
+            "Files/Windows/System32/config/DEFAULT",
+            "Files/Windows/System32/config/SAM",
+            "Files/Windows/System32/config/SECURITY",
+            "Files/Windows/System32/config/SOFTWARE",
+            "Files/Windows/System32/config/SYSTEM",
+        ]
+    );
+    for (path, bytes) in &files[6..] {
+        let hive = wincimg::windows::hive::Hive::read(bytes).unwrap();
+        assert!(!hive.layered && hive.root.subkeys.is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn check_compat_knows_the_image_and_what_runs_it() {
+    let site = Site::new();
+    site.write("recipe.toml", AGENT);
+    json_of(site.build(".").args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]));
+    let image = format!("{}/agent:latest", site.host());
+    let check = ["check-compat", &image];
+    let hosts = ["--host-build", "14393.1", "--host-build", "26100.1742"];
+    let (code, report) = answer_of(assert_cmd::Command::from(site.command(&check)).args(hosts));
+    assert_eq!(code, 0, "{report}");
+    for check in report["checks"].as_array().unwrap() {
+        assert_eq!(check["rule"], "host-process", "{report}");
+        assert_eq!(check["verdict"], "compatible");
+    }
+
+    let pod = |options: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: agent}}\nspec:\n  {options}\n  \
+             nodeSelector: {{kubernetes.io/os: windows}}\n  \
+             containers: [{{name: agent, image: \"{image}\"}}]\n"
+        )
+    };
+    for (options, code, rule) in [
+        (
+            "securityContext: {windowsOptions: {hostProcess: true}}",
+            0,
+            "host-process",
+        ),
+        ("hostNetwork: true", 1, "host-process-unsupported"),
+    ] {
+        site.write("pod.yaml", pod(options));
+        let workloads = ["check-compat", "--workloads", "pod.yaml"];
+        let (found, report) =
+            answer_of(assert_cmd::Command::from(site.command(&workloads)).args(hosts));
+        assert_eq!(found, code, "{report}");
+        assert_eq!(report["checks"][0]["rule"], rule, "{report}");
+    }
+}
+
+#[test]
+fn what_needs_windows_inside_is_refused_with_the_reason() {
+    let site = Site::new();
+    for (more, reason) in [
+        ("shutdown_timeout = 30\n", "shutdown_timeout cannot be in"),
+        (
+            "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Shop'\n",
+            "the container uses the host's registry",
+        ),
+        ("[[run]]\nshell = \"dir\"\n", "no Windows in it to run"),
+        (
+            "cmd = [\"pause\"]\n[[files]]\nembedded = \"shim\"\nto = 'C:\\wincimg\\shim.exe'\n",
+            "the shim without --stop-timeout",
+        ),
+    ] {
+        let start = if more.contains("shim") {
+            r#"entrypoint = ['C:\wincimg\shim.exe']"#
+        } else {
+            r#"entrypoint = ["agent.exe"]"#
+        };
+        let recipe = format!("name = \"agent\"\nbase = \"hostprocess\"\n{start}\n{more}");
+        site.write("recipe.toml", recipe);
+        let output = site
+            .build(".")
+            .args(["--host-build", "17763.973"])
+            .output()
+            .unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(reason), "{said}");
+        assert!(said.contains("HostProcess"), "{said}");
+    }
+    site.write("recipe.toml", AGENT);
+    let output = site
+        .with_bases(&["render", ".", "--host-build", "17763.973"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no Windows inside"));
+}
+
+#[test]
+fn microsofts_base_can_be_named() {
+    const BASE: &str = "oss/kubernetes/windows-host-process-containers-base-image";
+    let site = Site::new();
+    // Such a base, made here: an image of ours with nothing but the hives.
+    site.write(
+        "base/recipe.toml",
+        "name = \"base\"\nbase = \"hostprocess\"\n",
+    );
+    json_of(
+        site.build("base")
+            .args(["--host-build", "17763.973", "--registry", &site.host()])
+            .args([
+                "--name",
+                &format!("mcr/{BASE}"),
+                "--tag",
+                "v1.0.0",
+                "--push",
+            ]),
+    );
+    let recipe = AGENT.replace("hostprocess", &format!("{BASE}:v1.0.0"));
+    site.write("recipe.toml", recipe);
+    let built = json_of(
+        site.build(".")
+            .args(["--host-build", "20348.2402"])
+            .args(["--output", "oci:layout"]),
+    );
+    let image = &built["images"][0];
+    let base = image["base"]["reference"].as_str().unwrap();
+    assert!(base.contains(&format!("{BASE}:v1.0.0@sha256:")), "{base}");
+    let layers = image["layers"].as_array().unwrap();
+    let from: Vec<_> = layers.iter().map(|layer| &layer["from"]).collect();
+    assert_eq!(from, [&json!("base"), &json!("recipe")]);
+    let files = files_of(&site, &layers[1]);
+    let named: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+    assert_eq!(named, ["Hives", "Files", "Files/agent.exe"]);
+
+    let recipe = AGENT.replace("hostprocess", &format!("{BASE}:v9"));
+    site.write("recipe.toml", recipe);
+    let output = site
+        .build(".")
+        .args(["--host-build", "20348.2402"])
+        .output()
+        .unwrap();
+    assert_ne!(output.status.code(), Some(0));
+}
