@@ -13,7 +13,7 @@ use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
 use crate::engine::plans::{BuildRequest, PlanError, PlannedImage};
-use crate::oci::base::{BaseRegistry, Match};
+use crate::oci::base::{BaseRegistry, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 use crate::recipe::{Recipe, Settings};
@@ -125,8 +125,9 @@ impl Wanted<'_> {
         for note in notes {
             session.note(note);
         }
-        for (image, host) in images.iter().zip(&self.hosts.all) {
-            if let Some(warning) = image.base.warning(*host) {
+        for image in &images {
+            let version = image.base.os_version;
+            if let Some(warning) = version.and_then(|it| warning(it, image.host.build)) {
                 session.warn(warning);
             }
         }

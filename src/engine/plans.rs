@@ -155,7 +155,7 @@ pub enum PlanError {
     /// The recipe's base is not the name of one.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// The base is for HostProcess containers, and it could not be had.
+    /// The base is for `HostProcess` containers, and it could not be had.
     #[error(transparent)]
     HostProcess(#[from] HostProcessError),
     /// The recipe needs Windows inside, and its base has none.

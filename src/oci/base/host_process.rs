@@ -1,4 +1,4 @@
-//! Bases for Kubernetes' HostProcess containers: programs on the host, whose images have no Windows
+//! Bases for Kubernetes' `HostProcess` containers: programs on the host, whose images have no Windows
 //! inside and so no version, and run on any host.
 
 use super::{BaseRegistry, NameError};
@@ -18,7 +18,7 @@ const TAG: &str = "v1.0.0";
 /// When the base was made that needs no making. Tar and Windows both can say it.
 const MADE: &str = "2000-01-01T00:00:00Z";
 
-/// A base for HostProcess containers.
+/// A base for `HostProcess` containers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostProcessBase {
     /// Where it is, by tag and by digest; nowhere where wincimg makes it.
@@ -129,7 +129,7 @@ impl HostProcessBase {
         }))
     }
 
-    /// An image without a layer: what an image for HostProcess containers needs comes with the
+    /// An image without a layer: what an image for `HostProcess` containers needs comes with the
     /// files that are put into it.
     fn own() -> Result<Self, DocumentError> {
         let platform = Platform {

@@ -19,6 +19,6 @@ pub use list::{ListedImage, Listing};
 pub use name::{BASE_NAMES, BaseName, BaseRegistry, NAMES, NameError};
 pub use offers::Neighbour;
 pub use resolve::{
-    BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve,
+    BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve, warning,
 };
 pub use tag::{Arch, BaseTag, Names};

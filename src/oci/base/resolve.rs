@@ -52,15 +52,20 @@ impl BaseImage {
 
     /// What speaks against the image on the host although it starts there, and what to do about it.
     pub fn warning(&self, host: HostBuild) -> Option<String> {
-        let verdict = judge(Some(host), Some(self.os_version), Isolation::Process);
-        let fix = verdict.fix.filter(|_| verdict.starts())?;
-        Some(format!("{}; {fix} first", verdict.reason()))
+        warning(self.os_version, host)
     }
 
     /// The digest of the image's manifest, which the reference is pinned to.
     pub fn digest(&self) -> &Digest {
         self.image.digest()
     }
+}
+
+/// What speaks against an image of a version on a host although it starts there.
+pub fn warning(version: WindowsVersion, host: HostBuild) -> Option<String> {
+    let verdict = judge(Some(host), Some(version), Isolation::Process);
+    let fix = verdict.fix.filter(|_| verdict.starts())?;
+    Some(format!("{}; {fix} first", verdict.reason()))
 }
 
 /// A base image, and the tags that would have been better but are not what they should be.

@@ -1,4 +1,4 @@
-//! Images for HostProcess containers, which have no Windows inside and run on any host.
+//! Images for `HostProcess` containers, which have no Windows inside and run on any host.
 
 use std::io::Read as _;
 
@@ -137,7 +137,7 @@ fn what_needs_windows_inside_is_refused_with_the_reason() {
         ),
     ] {
         let start = if more.contains("shim") {
-            r#"entrypoint = ['C:\wincimg\shim.exe']"#
+            r"entrypoint = ['C:\wincimg\shim.exe']"
         } else {
             r#"entrypoint = ["agent.exe"]"#
         };
