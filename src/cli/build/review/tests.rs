@@ -174,6 +174,7 @@ proptest! {
         hosts in proptest::collection::vec((version(), runtime()), 1..8),
         bases in proptest::collection::vec(version(), 1..12),
         has_index in any::<bool>(),
+        others in proptest::collection::vec(version(), 0..3),
     ) {
         let nodes: Vec<Node> = hosts
             .into_iter()
@@ -208,7 +209,24 @@ proptest! {
             prop_assert_eq!(builds.len(), images);
         }
         let is_modern = nodes.iter().all(|node| node.runtime == Runtime::Containerd);
-        for outlook in publication.outlooks(&[]) {
+        // What others have under the tag stays only for builds that are not built anew.
+        let built = |build: u32| {
+            let mut images = publication.images.iter();
+            images.any(|image| {
+                let own = image.planned.base.os_version;
+                own.is_some_and(|own| own.build == build)
+            })
+        };
+        let kept: Vec<Line> = others
+            .into_iter()
+            .filter(|version| !built(version.build))
+            .map(|version| Line {
+                platform: Platform::windows(version.os_version()),
+                version: Some(version),
+            })
+            .collect();
+        let is_modern = is_modern && kept.is_empty();
+        for outlook in publication.outlooks(&kept) {
             let served: Vec<Node> = hosts_of(&outlook, &nodes);
             let warnings = match look(&outlook, &nodes) {
                 Ok(warnings) => warnings,
