@@ -45,7 +45,12 @@ fn aspnet() -> PlanBase {
 /// The plan of a recipe that ships, in a context with a site and a program.
 fn shipped(name: &str, base: PlanBase, values: &[(&str, &str)]) -> Plan {
     let context = tempfile::tempdir().unwrap();
-    for file in ["site/index.html", "site/bin/web.dll", "app/server.exe"] {
+    for file in [
+        "site/index.html",
+        "site/bin/web.dll",
+        "app/server.exe",
+        "app/my server.exe",
+    ] {
         let path = context.path().join(file);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, file).unwrap();

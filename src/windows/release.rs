@@ -193,7 +193,7 @@ mod tests {
         let near = |build| nearest_to_build(build).map(|release| release.build);
         assert_eq!(near(20384), Some(20348));
         assert_eq!(near(17736), Some(17763));
-        assert_eq!(near(99999), Some(26200));
+        assert_eq!(near(99999), Some(28000));
     }
 
     #[test]

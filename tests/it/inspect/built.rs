@@ -202,7 +202,7 @@ fn a_platform_chooses_among_the_images_of_an_index() {
         .assert()
         .code(1)
         .stdout("")
-        .stderr(contains("has no image for windows/amd64:26100: it has windows/amd64:10.0.17763.973, windows/amd64:10.0.20348.2402"));
+        .stderr(contains("has no image for windows/amd64:26100: it has windows/amd64:10.0.20348.2402, windows/amd64:10.0.17763.973"));
 }
 
 #[test]
