@@ -5,13 +5,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use super::plan;
 use crate::dockerfile::{ContextContent, Rendered, render};
 use crate::layer::Source;
-use crate::recipe::{Plan, PlanBase};
+
 use crate::windows::iis::IisSettings;
 use crate::windows::regfile::import;
 use crate::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
-use crate::windows::version::WindowsVersion;
 
 use crate::support::programs::skip;
 use crate::support::wine::{Wine, succeed, windows_path};
@@ -74,33 +74,6 @@ fn runs(rendered: &Rendered) -> Vec<Vec<String>> {
         .filter_map(|line| line.strip_prefix("RUN "))
         .map(|array| serde_json::from_str(array).unwrap())
         .collect()
-}
-
-fn plan() -> Plan {
-    Plan {
-        name: "test".to_owned(),
-        base: PlanBase {
-            name: "mcr.microsoft.com/windows/servercore:10.0.17763.973".to_owned(),
-            digest: format!("sha256:{}", "a".repeat(64)),
-            os_version: Some(WindowsVersion::new(17763, 973)),
-            shell: None,
-            user: None,
-        },
-        host_build: WindowsVersion::new(17763, 973),
-        files: Vec::new(),
-        registry: Vec::new(),
-        env: BTreeMap::new(),
-        entrypoint: None,
-        cmd: None,
-        user: None,
-        working_dir: None,
-        ports: Vec::new(),
-        labels: BTreeMap::new(),
-        shutdown_timeout: None,
-        iis: None,
-        steps: Vec::new(),
-        notes: Vec::new(),
-    }
 }
 
 fn key(path: &str) -> KeyPath {
