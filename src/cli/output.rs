@@ -25,8 +25,8 @@ pub(super) fn write_json(value: &impl Serialize, out: &mut dyn Write) -> io::Res
     out.write_all(b"\n")
 }
 
-/// Writes a result to a file or, without one, to stdout. A reader that goes away early, as `head`
-/// does, is no failure.
+/// Writes a result to a file or, without one, to stdout. A reader may go away early, as `head`
+/// does.
 pub(super) fn write_result(
     file: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -1,4 +1,5 @@
-//! Pod templates in objects that are no part of Kubernetes: job sets, scaled jobs, workflows, runners.
+//! Pod templates in objects of other kinds than Kubernetes' own: job sets, scaled jobs, workflows,
+//! runners.
 
 use serde_json::{Map, Value, json};
 

@@ -55,7 +55,7 @@ pub struct Origin {
     pub line: usize,
 }
 
-/// An object without pods, of a kind that is no part of Kubernetes: nobody can tell what it makes.
+/// An object without pods, of a kind that does not belong to Kubernetes: what it makes is not known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {
     /// What it is called.

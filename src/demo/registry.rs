@@ -147,7 +147,7 @@ async fn serve(listener: TcpListener, stored: Arc<Mutex<Stored>>) -> io::Result<
                 let stored = Arc::clone(&stored);
                 async move { Ok::<_, Infallible>(answer(request, &stored).await) }
             });
-            // A client that breaks off is no concern of the registry's.
+            // A client may break off.
             let _ = auto::Builder::new(TokioExecutor::new())
                 .http1_only()
                 .serve_connection(TokioIo::new(connection), service)

@@ -29,7 +29,7 @@ pub const BEGINNING: u64 = 4 << 20;
 
 /// The largest layer of Windows has about 20 GiB when it is unpacked.
 const LONGEST_LAYER: u64 = 64 << 30;
-/// A hive with nothing but its root is no larger.
+/// A hive with nothing but its root has at most this.
 const ROOT_ALONE: u64 = 64 << 10;
 /// The most that hives may take of memory, all together.
 const HIVE_MEMORY: u64 = 1 << 30;

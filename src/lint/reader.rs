@@ -22,7 +22,7 @@ pub(super) struct Dockerfile<'a> {
 pub(super) struct Instruction {
     /// `RUN`, `FROM` and so on, in capitals.
     pub(super) keyword: String,
-    /// Whether lines of a here-document follow, which are no arguments.
+    /// Whether lines of a here-document follow; they are not arguments.
     pub(super) has_here_document: bool,
     joined: String,
     arguments: usize,

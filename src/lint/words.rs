@@ -132,7 +132,7 @@ impl Search<'_> {
 }
 
 /// The words of the script that a shell is given: what follows `-Command` or `/c`, or else begins
-/// with the first argument that is no option.
+/// with the first argument that is not an option.
 fn script_of(command: &Command) -> Option<(Grammar, &[Word])> {
     let grammar = match command.program().as_str() {
         "cmd" => Grammar::Cmd,
@@ -244,7 +244,7 @@ impl Search<'_> {
                 _ if reader.quote.is_some() => reader.push(c, position),
                 _ if c.is_whitespace() => reader.end_word(),
                 _ if reader.is_operator(c) => {
-                    // The number of a stream that is redirected is no argument.
+                    // The number of a redirected stream is not an argument.
                     if c == '>'
                         && reader
                             .word

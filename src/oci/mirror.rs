@@ -36,7 +36,7 @@ pub struct MirrorTarget(RegistryPrefix);
 /// Images that cannot be mirrored as asked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MirrorError {
-    /// The target is no registry.
+    /// The target does not name a registry.
     #[error(transparent)]
     Target(#[from] PrefixError),
     /// The target's prefix and the image's path do not make a name.

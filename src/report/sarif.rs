@@ -29,7 +29,7 @@ pub(super) struct Result {
     pub(super) level: &'static str,
     pub(super) message: String,
     pub(super) place: Option<Place>,
-    /// What it is about where that is no file.
+    /// What it is about, unless that is a file.
     pub(super) subject: Option<String>,
     /// What stays the same when lines move.
     pub(super) fingerprint: Option<String>,

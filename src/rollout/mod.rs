@@ -5,6 +5,7 @@
 //! get the same answer, so that thousands of them cost little.
 
 mod advice;
+mod commands;
 mod details;
 mod fetch;
 mod finding;
@@ -24,7 +25,7 @@ use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::{Skipped, Workload, WorkloadId};
 use crate::windows::compat::{Isolation, Outcome};
 
-pub use advice::Flags;
+pub use commands::Flags;
 pub use details::Details;
 pub use fetch::{Wanted, fetch};
 pub use finding::{Finding, HostKind, severity};

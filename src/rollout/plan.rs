@@ -20,7 +20,7 @@ mod pin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use super::advice::{patch_commands, pin_command, rebuild_command};
+use super::commands::{patch_commands, rebuild_command};
 use super::finding::is_mendable;
 use super::image::{Content, Image, Variant};
 use super::placement::Group;
@@ -218,7 +218,8 @@ fn pinned(pins: &BTreeMap<usize, Pin>, rollout: &Rollout, after: &mut Request) -
         actions.push(Action::Pin {
             workload: index,
             hosts: hosts.collect(),
-            commands: pin_command(&workload.id, pin, &after.flags)
+            commands: pin
+                .command(&workload.id, &after.flags)
                 .into_iter()
                 .collect(),
             pin: pin.clone(),

@@ -208,6 +208,11 @@ pub fn generation(version: WindowsVersion) -> Option<u32> {
     }
 }
 
+/// Whether hosts of a build differ in what they take.
+pub fn revisions_matter(build: u32) -> bool {
+    generation(WindowsVersion::new(build, 0)) != generation(WindowsVersion::new(build, u32::MAX))
+}
+
 /// The oldest and the newest build that a host takes under process isolation, whatever the revision.
 pub fn accepted_builds(host: u32) -> std::ops::RangeInclusive<u32> {
     match runs(host) {

@@ -527,7 +527,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
 fn every_path_that_a_page_names_is_there() {
     let mut missing = Vec::new();
     for page in Page::all() {
-        // The changelog names what is no more.
+        // The changelog names what is gone.
         if page.path == Path::new("CHANGELOG.md") {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Registries that hide what strangers may not see, over TLS: there the client waits for a challenge
-//! before it shows who asks, and some give none where it is needed.
+//! Registries that hide what strangers may not see, over TLS: there the client sends no credential before
+//! it is challenged, and some registries never challenge.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

@@ -115,7 +115,7 @@ impl Standing {
                 Err(refused(taken, can_join))
             }
             Existing::Join => {
-                // What is no image by itself, such as a chart, cannot be an index's entry.
+                // Only images can be entries of an index; a chart cannot.
                 let is_stranger = |it: &&&Entry| self.index.is_none() && !it.is_an_image();
                 let strangers: Vec<_> = images.iter().filter(is_stranger).collect();
                 if !strangers.is_empty() {

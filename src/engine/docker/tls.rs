@@ -1,4 +1,4 @@
-//! TLS as Docker's command line does it: a CA of one's own, a certificate that proves who asks, or
+//! TLS as Docker's command line does it: a CA of one's own, a client certificate, or
 //! encryption alone.
 
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub enum Trust {
 pub struct TlsFiles {
     /// The CA's certificate.
     pub authority: PathBuf,
-    /// The certificate and the key that prove who asks.
+    /// The client's certificate and its key.
     pub identity: Option<(PathBuf, PathBuf)>,
     /// Whether the CA is asked.
     pub trust: Trust,

@@ -23,8 +23,8 @@ enum Pointer {
     Loaded(Box<Image>),
 }
 
-/// What a broken or unsuitable image gives instead of itself: why it is no base. A registry that
-/// cannot be reached is another matter.
+/// What a broken or unsuitable image gives instead of itself: why it cannot be a base. A
+/// registry that cannot be reached is another matter.
 pub(super) type Suitable<T> = Result<T, String>;
 
 impl BehindTag {

@@ -36,8 +36,8 @@ pub enum HostProcessError {
     /// It could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It has a version of Windows, is for another system, or is no image.
-    #[error("{reference} is no base for HostProcess containers: {problem}")]
+    /// It has a version of Windows, is for another system, or is not an image.
+    #[error("{reference} cannot be the base of HostProcess containers: {problem}")]
     Other {
         /// What was asked for.
         reference: String,

@@ -2,6 +2,7 @@
 
 mod behind_tag;
 mod best_fit;
+mod choice;
 mod estimate;
 mod flavour;
 mod host_process;
@@ -13,7 +14,8 @@ mod tag;
 mod tags_by_image;
 
 pub use best_fit::{Fit, Match, Span};
-pub use flavour::{Choice, Flavour, FlavourError};
+pub use choice::{Choice, FlavourError};
+pub use flavour::Flavour;
 pub use host_process::{HOST_PROCESS, HostProcessBase, HostProcessError};
 pub use list::{ListedImage, Listing};
 pub use name::{BASE_NAMES, BaseName, BaseRegistry, NAMES, NameError};

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::flavour::Choice;
+use super::choice::Choice;
 use super::tag::{BaseTag, Names};
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::prefix::{PrefixError, RegistryPrefix};
@@ -41,7 +41,7 @@ impl From<Reference> for BaseName {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseRegistry(RegistryPrefix);
 
-/// Why a text is no registry or no name of a base image.
+/// Why a text is neither a registry nor the name of a base image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// Not `HOST[:PORT][/PREFIX]`.

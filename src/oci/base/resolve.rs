@@ -10,7 +10,7 @@ use oci_spec::image::Digest;
 
 use super::behind_tag::{BehindTag, read_tag};
 use super::best_fit::Match;
-use super::flavour::{Choice, FlavourError};
+use super::choice::{Choice, FlavourError};
 use super::name::{BASE_NAMES, BaseName, NAMES};
 use super::offers::{Basis, Neighbour, Offers};
 use super::tag::BaseTag;
@@ -97,7 +97,7 @@ impl fmt::Display for SetAside {
 pub enum ResolveError {
     /// It is not clear which flavour is meant, or it is not there.
     #[error(transparent)]
-    Flavour(FlavourError),
+    Flavour(#[from] FlavourError),
     /// The repository has images, but none for this host.
     #[error(transparent)]
     NothingFits(Box<NothingFits>),

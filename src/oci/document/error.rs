@@ -6,7 +6,7 @@ use crate::net::Digest;
 #[derive(Debug, thiserror::Error)]
 pub enum DocumentError {
     /// The text is not JSON of the expected shape.
-    #[error("{digest} is no {what}")]
+    #[error("{digest} is not a valid {what}")]
     Shape {
         /// Digest of the bytes that were read.
         digest: Digest,

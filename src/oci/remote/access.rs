@@ -19,7 +19,7 @@ pub struct Ping {
     pub host: String,
     /// How it is reached.
     pub connection: Connection,
-    /// How it wants to be convinced of who asks.
+    /// How it wants users to log in.
     pub login: Login,
     /// The credential that there is for it and where it is kept, never the secret.
     pub credential: String,
@@ -36,7 +36,7 @@ pub enum Connection {
     PlainHttp,
 }
 
-/// How a registry wants to be convinced of who asks.
+/// How a registry wants users to log in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Login {
     /// Nothing.

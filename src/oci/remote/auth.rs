@@ -1,4 +1,4 @@
-//! Proving to a registry who asks: by a password, or by a token from the server that it names.
+//! Logging in to a registry: with a password, or with a token from the server that it names.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ const MARGIN: Duration = Duration::from_secs(5);
 const TOKEN_LIMIT: u64 = 1024 * 1024;
 
 impl Inner {
-    /// The header that proves who asks, as far as the host has asked for proof.
+    /// The `Authorization` header, as far as the host has asked for one.
     pub(super) async fn authorization(
         &self,
         host: &Host,

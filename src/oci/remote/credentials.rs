@@ -173,7 +173,7 @@ fn decode(auth: &Secret) -> Option<(String, Secret)> {
 }
 
 /// Looks up a host's credentials. `file` is the one the user named; without it Docker's own is
-/// read, and its absence is no error. Blocks while a helper runs.
+/// read, and it may be absent. Blocks while a helper runs.
 pub(super) fn look_up(host: &str, file: Option<&Path>) -> Result<Credentials, RegistryError> {
     let none = |origin: String| Credential {
         proof: None,

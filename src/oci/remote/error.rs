@@ -146,7 +146,7 @@ impl RegistryError {
         self.status() == Some(StatusCode::NOT_FOUND)
     }
 
-    /// Whether the one who asks is known, or need not be, and may not do this.
+    /// Whether the user is known, or need not be, and may not do this.
     pub(super) fn is_not_allowed(&self) -> bool {
         match self {
             Self::Forbidden { .. } => true,

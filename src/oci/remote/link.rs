@@ -74,7 +74,7 @@ fn is_between(c: char) -> bool {
 }
 
 /// `NAME`, `NAME=TOKEN` or `NAME="TEXT"` with spaces wherever they are bad style but allowed, and
-/// what comes after it. Single quotes are no quotes there, but some registries write them.
+/// what comes after it. The grammar has no single quotes, but some registries write them.
 fn parameter_of(text: &str) -> Option<(&str, Option<String>, &str)> {
     let text = text.trim_start();
     let end = text.find(['=', ';', ',']).unwrap_or(text.len());

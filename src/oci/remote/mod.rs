@@ -31,6 +31,7 @@ mod manifests;
 mod registry;
 mod repository;
 mod request;
+mod session;
 mod takes;
 mod upload;
 mod words;

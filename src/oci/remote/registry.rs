@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::error::RegistryError;
 use super::host::Host;
-use super::upload::Session;
+use super::session::Session;
 use crate::net::{Http, IDLE_TIMEOUT, RetryPolicy};
 use crate::progress::Progress;
 

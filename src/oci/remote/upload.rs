@@ -9,55 +9,18 @@
 
 use oci_spec::image::Digest;
 use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RANGE};
-use reqwest::{Method, Response, StatusCode, Url};
+use reqwest::{Method, StatusCode, Url};
 
 use super::challenge::Scope;
 use super::error::RegistryError;
 use super::registry::UploadKey;
 use super::repository::Repository;
 use super::request::{Request, Target};
+use super::session::{Sending, Session, upload_location};
 use super::takes::Manner;
-use crate::net::{BlobSource, HttpError, Payload, Piece, Transient, location};
+use crate::net::{BlobSource, HttpError, Payload, Piece, Transient};
 use crate::progress::Task;
 
-/// An upload that the registry has open for us.
-pub(super) struct Session {
-    location: Url,
-    offset: u64,
-    /// The smallest piece that it takes, besides the last one.
-    least: u64,
-    sending: Sending,
-    /// Whether it is as it was opened.
-    fresh: bool,
-}
-
-/// What was being sent when an answer or an error came.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sending {
-    Nothing,
-    Piece,
-    Whole,
-    /// The request that closes an upload in pieces.
-    End,
-}
-
-impl Session {
-    /// The upload that an answer opened.
-    fn opened(what: &str, response: &Response) -> Result<Self, HttpError> {
-        let least = response.headers().get(LEAST_PIECE);
-        let least = least.and_then(|value| value.to_str().ok()?.trim().parse().ok());
-        Ok(Self {
-            location: upload_location(what, response)?,
-            offset: 0,
-            least: least.unwrap_or(0),
-            sending: Sending::Nothing,
-            fresh: true,
-        })
-    }
-}
-
-/// The header by which a registry says how small a piece may be.
-const LEAST_PIECE: &str = "oci-chunk-min-length";
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
 
 /// One blob on its way.
@@ -375,21 +338,6 @@ impl Upload<'_> {
     fn name(&self) -> String {
         format!("blob {} to {}", self.digest, self.repository)
     }
-}
-
-/// The `Location` of an upload. A registry behind a proxy may not know that it is reached
-/// by TLS; its own host is not left for plain HTTP because of that.
-fn upload_location(what: &str, response: &Response) -> Result<Url, HttpError> {
-    let mut url = location(what, response)?;
-    let here = response.url();
-    let same_host = url.host_str() == here.host_str();
-    if same_host && here.scheme() == "https" && url.scheme() == "http" {
-        let port = url.port().or(here.port());
-        // Neither can fail: both are http(s) URLs with a host.
-        let _ = url.set_scheme("https");
-        let _ = url.set_port(port);
-    }
-    Ok(url)
 }
 
 fn octets() -> HeaderMap {

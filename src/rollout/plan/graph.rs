@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use super::pin::Pin;
 use crate::rollout::finding::is_mendable;
 use crate::rollout::{HostKind, Image, Rollout, Variant};
-use crate::windows::compat::{HostBuild, Isolation, Outcome, Runtime, choose, generation};
+use crate::windows::compat::{
+    HostBuild, Isolation, Outcome, Runtime, choose, generation, revisions_matter,
+};
 use crate::windows::update::{Update, Updates};
 use crate::windows::version::WindowsVersion;
 
@@ -252,11 +254,6 @@ impl<'a> Graph<'a> {
 /// Whether the revision matters on a build, and is known.
 fn has_generations(version: WindowsVersion) -> bool {
     revisions_matter(version.build) && generation(version).is_some()
-}
-
-/// Whether hosts of a build differ in what they take.
-pub(super) fn revisions_matter(build: u32) -> bool {
-    generation(WindowsVersion::new(build, 0)) != generation(WindowsVersion::new(build, u32::MAX))
 }
 
 /// The images that meet a host and that an action could mend or that are fine as they are.

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use crate::cluster::nodes::{BUILD_LABEL, Node, OS_LABEL};
 use crate::cluster::scheduling::System;
 use crate::cluster::workloads::{Workload, WorkloadId};
+use crate::rollout::commands::{Flags, typed};
 use crate::rollout::{Placement, Rollout};
-use crate::windows::compat::Outcome;
+use crate::windows::compat::{Outcome, revisions_matter};
 use crate::windows::version::WindowsVersion;
 
 /// A node label that a workload asks for in addition.
@@ -41,8 +42,23 @@ impl Pin {
         selector.insert(self.label.to_owned(), self.value.clone());
     }
 
+    /// The command that makes a workload ask for it; nothing for a kind that cannot be patched.
+    pub(in crate::rollout) fn command(
+        &self,
+        workload: &WorkloadId,
+        flags: &Flags,
+    ) -> Option<String> {
+        let patch = self.patch(workload)?;
+        let kind = workload.kind.to_ascii_lowercase();
+        let mut words = vec!["kubectl", "patch", &kind, &workload.name];
+        words.extend(["--namespace", &workload.namespace]);
+        words.extend(flags.kubectl.iter().map(String::as_str));
+        words.extend(["--type", "merge", "--patch", &patch]);
+        Some(typed(&words))
+    }
+
     /// The patch of the API's object that does the same; nothing for a kind that takes none.
-    pub(in crate::rollout) fn patch(&self, workload: &WorkloadId) -> Option<String> {
+    fn patch(&self, workload: &WorkloadId) -> Option<String> {
         if !is_patchable(workload) {
             return None;
         }
@@ -108,7 +124,7 @@ fn to_a_build(rollout: &Rollout, placement: &Placement) -> Option<Pin> {
                 .parse()
                 .ok()
                 .map(|version: WindowsVersion| version.build);
-            let is_settled = build.is_some_and(|build| !super::graph::revisions_matter(build));
+            let is_settled = build.is_some_and(|build| !revisions_matter(build));
             (!is_settled, Reverse(*count), Reverse(build))
         })?;
     Some(Pin {

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
+use super::delta::Delta;
 use super::known::{CONTROL_SET, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT};
-use super::layer::Place;
 use crate::windows::registry::Root;
 use crate::windows::registry::upcase::Folded;
 use crate::windows::security::{SddlError, SecurityDescriptor, Sid};
@@ -37,7 +37,7 @@ struct KnownHive {
 /// The descriptor of a hive's root, the one that keys below it inherit from, and where to look for
 /// the descriptors of those keys.
 pub(super) fn of_root(
-    hive: Place,
+    hive: Delta,
 ) -> Result<
     (
         &'static SecurityDescriptor,
@@ -56,10 +56,10 @@ pub(super) fn of_root(
     });
     let [system, software, sam, security] = KNOWN.as_ref().map_err(Clone::clone)?;
     let hive = match hive {
-        Place::Edited(Root::System) => system,
-        Place::Edited(Root::Software | Root::DefaultUser) => software,
-        Place::Sam => sam,
-        Place::Security => security,
+        Delta::Edited(Root::System) => system,
+        Delta::Edited(Root::Software | Root::DefaultUser) => software,
+        Delta::Sam => sam,
+        Delta::Security => security,
     };
     Ok((&hive.root, &hive.passed_on, Position(Some(&hive.tree))))
 }
@@ -120,10 +120,10 @@ mod tests {
 
     #[test]
     fn every_root_has_a_descriptor_that_can_be_read() {
-        for hive in Root::ALL.map(Place::Edited) {
+        for hive in Root::ALL.map(Delta::Edited) {
             assert!(of_root(hive).is_ok());
         }
-        for hive in [Place::Sam, Place::Security] {
+        for hive in [Delta::Sam, Delta::Security] {
             assert!(of_root(hive).is_ok());
         }
     }
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_known_key_is_found_whatever_its_case() {
-        let (_, _, root) = of_root(Place::Edited(Root::System)).unwrap();
+        let (_, _, root) = of_root(Delta::Edited(Root::System)).unwrap();
         let lsa = ["CONTROLSET001", "control", "LSA"]
             .iter()
             .fold(root, |at, name| at.below(&Folded::new(name)));

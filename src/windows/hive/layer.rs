@@ -1,39 +1,11 @@
 //! The hives of a layer: all of them where one has something to say.
 
+use super::delta::Delta;
 use super::existing::{Exists, effective};
 use super::tree::{self, Node};
 use super::writer::write_hive;
 use super::{FileTime, Semantics, WriteError};
-use crate::windows::registry::{RegistryEdit, Root};
-
-/// The hives of Windows whose changes a layer of Windows' own carries, in that order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
-    /// One that edits can reach.
-    Edited(Root),
-    /// `HKLM\SAM`, the accounts.
-    Sam,
-    /// `HKLM\SECURITY`, the system's secrets.
-    Security,
-}
-
-impl Place {
-    const ALL: [Self; 5] = [
-        Self::Edited(Root::System),
-        Self::Edited(Root::Software),
-        Self::Sam,
-        Self::Security,
-        Self::Edited(Root::DefaultUser),
-    ];
-
-    pub(super) const fn file(self) -> &'static str {
-        match self {
-            Self::Edited(root) => root.delta_name(),
-            Self::Sam => "Sam_Delta",
-            Self::Security => "Security_Delta",
-        }
-    }
-}
+use crate::windows::registry::RegistryEdit;
 
 /// A file of a layer's `Hives` directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,17 +31,17 @@ pub fn layer_hives(
     if changes.is_empty() {
         return Ok(Vec::new());
     }
-    Place::ALL
+    Delta::ALL
         .into_iter()
-        .map(|place| {
-            let own = match place {
-                Place::Edited(root) => changes.remove(&root),
-                Place::Sam | Place::Security => None,
+        .map(|delta| {
+            let own = match delta {
+                Delta::Edited(root) => changes.remove(&root),
+                Delta::Sam | Delta::Security => None,
             };
             let tree = own.unwrap_or_else(|| Node::new("ROOT", Semantics::Merge));
             Ok(HiveFile {
-                name: place.file(),
-                bytes: write_hive(place, &tree, timestamp)?,
+                name: delta.file(),
+                bytes: write_hive(delta, &tree, timestamp)?,
             })
         })
         .collect()

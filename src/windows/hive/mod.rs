@@ -26,6 +26,7 @@
 mod bins;
 mod cells;
 mod changes;
+mod delta;
 mod descriptors;
 mod existing;
 mod format;

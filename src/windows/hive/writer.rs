@@ -1,12 +1,12 @@
 //! From edits to the bytes of delta hives.
 
 use super::cells::CellWriter;
+use super::delta::Delta;
 use super::descriptors::{self, Position};
 use super::format::{
     ACCESSED, DATA_IN_PLACE, KEY_HEADER, LEAF_ENTRIES, NOWHERE, PAGE, SEGMENT, SEGMENT_CELL,
     VALUE_HEADER, base, checksum, encode_name, key_flags, utf16_len, value_flags,
 };
-use super::layer::Place as HivePlace;
 use super::record::Record;
 use super::shared::SharedDescriptors;
 use super::tree::{self, Node, ValueChange};
@@ -34,14 +34,14 @@ pub fn write_deltas(
     tree::apply(edits)?
         .into_iter()
         .map(|(root, tree)| {
-            let bytes = write_hive(HivePlace::Edited(root), &tree, timestamp)?;
+            let bytes = write_hive(Delta::Edited(root), &tree, timestamp)?;
             Ok(DeltaHive { root, bytes })
         })
         .collect()
 }
 
 pub(super) fn write_hive(
-    hive: HivePlace,
+    hive: Delta,
     tree: &Node,
     timestamp: FileTime,
 ) -> Result<Vec<u8>, WriteError> {
@@ -58,7 +58,7 @@ pub(super) fn write_hive(
 
 /// A whole hive with nothing in it but its root, such as an image has that brings no Windows.
 pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
-    let hive = HivePlace::Edited(Root::System);
+    let hive = Delta::Edited(Root::System);
     let tree = Node::new("ROOT", Semantics::Merge);
     let (root_key, bins) = contents(hive, &tree, timestamp)?;
     let file = base_block(MINOR_OF_WHOLE_HIVES, 0, root_key, bins.len());
@@ -66,11 +66,7 @@ pub fn empty_hive(timestamp: FileTime) -> Result<Vec<u8>, WriteError> {
 }
 
 /// The root key's cell and the bins.
-fn contents(
-    hive: HivePlace,
-    tree: &Node,
-    timestamp: FileTime,
-) -> Result<(u32, Vec<u8>), WriteError> {
+fn contents(hive: Delta, tree: &Node, timestamp: FileTime) -> Result<(u32, Vec<u8>), WriteError> {
     let (own, passed_on, position) = descriptors::of_root(hive)?;
     let mut writer = Writer {
         cells: CellWriter::default(),

@@ -1,4 +1,4 @@
-//! What is no image, no image for Windows, or a damaged one.
+//! What is not an image, not an image for Windows, or damaged.
 
 use std::fs;
 
@@ -46,7 +46,7 @@ fn an_image_for_linux_is_shown_without_a_registry() {
 }
 
 /// A layout with an index of what multi-platform builds have: images for two systems, a statement
-/// about one of them, something that is no image, and an entry without a manifest behind it.
+/// about one of them, something that is not an image, and an entry without a manifest behind it.
 fn mixed() -> (TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let place = format!("oci:{}:app", folder.path().display());

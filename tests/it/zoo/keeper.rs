@@ -71,7 +71,7 @@ impl Keeper {
                         let (served, unknown) = (Arc::clone(&served), Arc::clone(&unknown));
                         let acceptor = acceptor.clone();
                         tokio::spawn(async move {
-                            // A client that breaks off is no concern of the registry's.
+                            // A client may break off.
                             let _ = converse(connection, acceptor, &served, &unknown).await;
                         });
                     }

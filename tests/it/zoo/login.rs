@@ -62,7 +62,7 @@ impl Animal {
         below && !(self.has(Quirk::TwoParts) && repository.split('/').count() != 2)
     }
 
-    /// Why this request may not be made by who asks.
+    /// Why this user may not make this request.
     pub fn turn_away(&self, proof: &Proof, head: &Parts, target: &Target<'_>) -> Option<Answer> {
         let reads =
             matches!(head.method, Method::GET | Method::HEAD) && target.kind != "blobs/uploads/";

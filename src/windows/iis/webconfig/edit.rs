@@ -338,8 +338,8 @@ impl Style {
     }
 }
 
-/// The white space before a tag that stands first on its line; `None` if it does not, or if there
-/// is no line before it.
+/// The white space before a tag that stands first on its line; `None` if it does not, or if it
+/// stands on the first line of all.
 fn indentation(text: &str, tag: usize) -> Option<&str> {
     let start = text[..tag].rfind('\n')? + 1;
     let before = &text[start..tag];

@@ -9,8 +9,8 @@ pub(super) enum Encoding {
     Utf8,
     Utf16LittleEndian,
     Utf16BigEndian,
-    /// One byte a character, the first half as in ASCII. Which characters the other half stands for
-    /// is no matter: they are kept.
+    /// One byte a character, the first half as in ASCII. The other half is kept, whatever
+    /// characters it stands for.
     SingleByte,
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::powershell::native_command_line;
 use super::super::{argv, cmd};
-use super::word::{append, squeezed};
+use super::word::{append, squeezed, without_idle_quotes};
 use super::{DEPTH, Part, Reader, Token, Use, read_at};
 
 /// The commands that only say something.
@@ -82,19 +82,6 @@ fn as_programs_read(tokens: &mut [Token]) {
             Token::Group(_, inside) => as_programs_read(inside),
             _ => {}
         }
-    }
-}
-
-pub(super) fn without_idle_quotes(text: &str) -> String {
-    let pieces: Vec<&str> = text.split('"').collect();
-    let is_idle = pieces.len() % 2 == 1
-        && pieces.iter().skip(1).step_by(2).all(|quoted| {
-            !quoted.is_empty() && !quoted.contains(char::is_whitespace) && !quoted.ends_with('\\')
-        });
-    if is_idle {
-        pieces.concat()
-    } else {
-        text.to_owned()
     }
 }
 

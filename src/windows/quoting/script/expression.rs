@@ -159,7 +159,7 @@ impl Reader<'_> {
         out.push(Token::Group("@{", inside));
     }
 
-    /// One operand that is no string and no number.
+    /// One operand that is neither a string nor a number.
     pub(super) fn operand(&mut self, out: &mut Vec<Token>) {
         match self.peek() {
             Some('$') => {

@@ -1,7 +1,6 @@
 //! Words: bare ones, strings and variables.
 
 use super::super::powershell::{is_double_quote, is_single_quote};
-use super::command::without_idle_quotes;
 use super::{Part, Reader, Token, Use, Value, ends_word, is_name};
 
 impl Reader<'_> {
@@ -204,4 +203,17 @@ pub(super) fn squeezed(text: &str) -> String {
         }
     }
     out
+}
+
+pub(super) fn without_idle_quotes(text: &str) -> String {
+    let pieces: Vec<&str> = text.split('"').collect();
+    let is_idle = pieces.len() % 2 == 1
+        && pieces.iter().skip(1).step_by(2).all(|quoted| {
+            !quoted.is_empty() && !quoted.contains(char::is_whitespace) && !quoted.ends_with('\\')
+        });
+    if is_idle {
+        pieces.concat()
+    } else {
+        text.to_owned()
+    }
 }
