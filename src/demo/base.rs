@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::registry::Stored;
+use super::server::Stored;
 use wincimg::Diagnose;
 use wincimg::layer::{LayerError, WriteOptions};
 use wincimg::oci::document::{

@@ -4,7 +4,7 @@
 //! It stands on the library as anybody else would, so that the tests from outside can include it.
 
 mod base;
-mod registry;
+mod server;
 
 pub use base::add_base_images;
-pub use registry::{DemoRegistry, Stored};
+pub use server::{DemoRegistry, Stored};

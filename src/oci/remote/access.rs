@@ -7,9 +7,9 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::challenge::Challenge;
+use super::client::Registry;
 use super::credentials::Proof;
 use super::error::RegistryError;
-use super::registry::Registry;
 use super::request::Request;
 
 /// A registry that answered.

@@ -11,10 +11,10 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::challenge::{Challenge, Scope, Token, bearer};
+use super::client::Inner;
 use super::credentials::{Credential, Proof, Secret};
 use super::error::{RegistryError, check};
 use super::host::Host;
-use super::registry::Inner;
 use crate::net::{Exchange, HttpError, Redirects, host_of, shown};
 
 /// What is said of the credential to a host that gets none because it is another one.

@@ -13,8 +13,8 @@ use reqwest::header::{CONTENT_RANGE, HeaderMap, HeaderValue, RANGE};
 use reqwest::{Method, Response, StatusCode, Url};
 use tokio_util::io::StreamReader;
 
+use super::client::Registry;
 use super::error::{RegistryError, check};
-use super::registry::Registry;
 use super::repository::Repository;
 use crate::net::{
     Attempts, BlobReader, BlobSource, Exchange, HttpError, PartialFile, Redirects, Transient,

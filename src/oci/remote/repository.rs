@@ -11,10 +11,10 @@ use reqwest::{Method, Response, StatusCode, Url};
 use serde::Deserialize;
 
 use super::challenge::Scope;
+use super::client::{Inner, Registry};
 use super::error::RegistryError;
 use super::host::Host;
 use super::link::Next;
-use super::registry::{Inner, Registry};
 use super::request::{Request, Target};
 use super::takes::Manner;
 use crate::net::host_of;

@@ -6,9 +6,9 @@ use reqwest::{Method, Response, StatusCode, Url};
 
 use super::auth::NOT_SENT;
 use super::challenge::{Challenge, Scope};
+use super::client::Inner;
 use super::error::{RegistryError, check};
 use super::host::Host;
-use super::registry::Inner;
 use crate::net::{Exchange, Payload, Redirects, Vouched, host_of};
 
 /// How registries answer strangers for whom something is as if it were not there.

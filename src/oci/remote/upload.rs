@@ -12,8 +12,8 @@ use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCAT
 use reqwest::{Method, StatusCode, Url};
 
 use super::challenge::Scope;
+use super::client::UploadKey;
 use super::error::RegistryError;
-use super::registry::UploadKey;
 use super::repository::Repository;
 use super::request::{Request, Target};
 use super::session::{Sending, Session, upload_location};
