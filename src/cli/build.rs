@@ -219,6 +219,13 @@ impl Build {
                 Failure::usage(problem).hint("name it with --registry HOST[:PORT][/PREFIX]")
             );
         }
+        if let Some(registry) = self.registry.as_ref().filter(|_| self.push)
+            && let Err(error) = registry.check_for_pushes()
+        {
+            return Err(
+                Failure::usage(anyhow!(error)).hint("name the user: --registry docker.io/USER")
+            );
+        }
         match &self.output {
             Some(Location::Registry(_)) => {
                 let problem = anyhow!("--output is for directories and files");

@@ -114,9 +114,7 @@ impl Mirror {
         };
         let report = registry_args::run(async {
             let images = self.resolve(&registry, &wanted, session).await?;
-            mirror(&registry, &images, &self.to, &options, progress)
-                .await
-                .map_err(Failure::usage)
+            Ok(mirror(&registry, &images, &self.to, &options, progress).await?)
         })?;
         write_result(None, |out| match self.format {
             Format::Text => write_text(&report, out),

@@ -4,7 +4,8 @@
 //! An image keeps its repository's path and its tag; its host gives way to the mirror's, and a prefix
 //! comes before the path: `mcr.microsoft.com/windows/nanoserver:1809` mirrored to
 //! `repo.mylan.k8s:9999/mcr` is `repo.mylan.k8s:9999/mcr/windows/nanoserver:1809`, which is what
-//! `--base-registry repo.mylan.k8s:9999/mcr` looks for. An image named by digest alone gets no tag.
+//! `--base-registry repo.mylan.k8s:9999/mcr` looks for. On Docker Hub, where names have two parts,
+//! both mean `docker.io/me/windows-nanoserver:1809`. An image named by digest alone gets no tag.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -64,6 +65,15 @@ pub enum MirrorError {
 }
 
 impl Diagnose for MirrorError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Target(PrefixError::NobodysPlace) => {
+                Some("name the user: --to docker.io/USER".to_owned())
+            }
+            _ => None,
+        }
+    }
+
     fn blame(&self) -> Blame {
         Blame::Request
     }
@@ -91,6 +101,7 @@ impl MirrorTarget {
 
     /// The name that an image has in the mirror.
     pub fn name_of(&self, image: &Reference) -> Result<Reference, MirrorError> {
+        self.0.check_for_pushes()?;
         let end = match (image.tag(), image.digest()) {
             (Some(tag), _) => format!(":{tag}"),
             (None, Some(digest)) => format!("@{digest}"),

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::reference::{Reference, ReferenceError, parse_reference};
+use super::reference::{DOCKER_HUB, Reference, ReferenceError, parse_reference};
 
 /// A registry with the path in front of its images' names: `repo.mylan.k8s:8888/apps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +25,11 @@ pub enum PrefixError {
         "a registry has no @ in it: expected HOST[:PORT][/PREFIX], and credentials in Docker's config.json"
     )]
     Credentials,
+    /// Docker Hub alone, for images that are pushed.
+    #[error(
+        "Docker Hub takes images in a user's or an organization's place: expected docker.io/NAME"
+    )]
+    NobodysPlace,
 }
 
 impl FromStr for RegistryPrefix {
@@ -72,9 +77,26 @@ impl RegistryPrefix {
         &self.host
     }
 
-    /// An image there, by its name with or without tag and digest.
+    /// An image there, by its name with or without tag and digest. On Docker Hub a name has two
+    /// parts, so slashes behind the first become dashes: `docker.io/me/windows-nanoserver`.
     pub fn join(&self, name: &str) -> Result<Reference, ReferenceError> {
-        parse_reference(&format!("{self}/{name}"))
+        let whole = match &self.path {
+            Some(path) if self.host == DOCKER_HUB => {
+                let path = format!("{path}/{name}");
+                let (owner, rest) = path.split_once('/').unwrap_or((&path, ""));
+                format!("{}/{owner}/{}", self.host, rest.replace('/', "-"))
+            }
+            _ => format!("{self}/{name}"),
+        };
+        parse_reference(&whole)
+    }
+
+    /// Refuses a place that nobody can push to.
+    pub fn check_for_pushes(&self) -> Result<(), PrefixError> {
+        match &self.path {
+            None if self.host == DOCKER_HUB => Err(PrefixError::NobodysPlace),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -102,6 +124,39 @@ mod tests {
             prefix.join("web:1").unwrap().to_string(),
             "repo:8888/a/web:1"
         );
+    }
+
+    #[test]
+    fn names_on_docker_hub_have_two_parts() {
+        for (prefix, name, expected) in [
+            ("docker.io/me", "web:1", "docker.io/me/web:1"),
+            (
+                "docker.io/me",
+                "windows/nanoserver:1809",
+                "docker.io/me/windows-nanoserver:1809",
+            ),
+            ("index.docker.io/me/", "a/b/c:1", "docker.io/me/a-b-c:1"),
+            (
+                "registry-1.docker.io/me/mcr",
+                "a/b:1",
+                "docker.io/me/mcr-a-b:1",
+            ),
+            ("docker.io", "me/app:1", "docker.io/me/app:1"),
+            ("repo.lan/me", "a/b:1", "repo.lan/me/a/b:1"),
+        ] {
+            let prefix: RegistryPrefix = prefix.parse().unwrap();
+            assert_eq!(prefix.join(name).unwrap().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn nobody_pushes_to_docker_hub_itself() {
+        let check = |text: &str| text.parse::<RegistryPrefix>().unwrap().check_for_pushes();
+        assert_eq!(check("docker.io/me"), Ok(()));
+        assert_eq!(check("repo.lan"), Ok(()));
+        for hub in ["docker.io", "index.docker.io", "registry-1.docker.io/"] {
+            assert_eq!(check(hub), Err(PrefixError::NobodysPlace), "{hub}");
+        }
     }
 
     #[test]

@@ -42,7 +42,8 @@ pub fn is_repository(text: &str) -> bool {
     check_path(text).is_ok()
 }
 
-const DOCKER_HUB: &str = "docker.io";
+/// The host of references that name none.
+pub const DOCKER_HUB: &str = "docker.io";
 const MOST_NAME: usize = 255;
 const MOST_TAG: usize = 128;
 

@@ -397,12 +397,14 @@ fn a_trial_push_needs_a_repository() {
     for arguments in [&["--push"][..], &["--push", "--registry", "127.0.0.1:1"]] {
         doctor(arguments).assert().code(2);
     }
-    let output = doctor(&["--push", "--registry", "repo.lan:1"])
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(
-        said.contains("hint: name one: --registry repo.lan:1/wincimg-doctor --push"),
-        "{said}"
-    );
+    for (named, expected) in [
+        ("repo.lan:1", "repo.lan:1/wincimg-doctor"),
+        ("docker.io", "docker.io/USER/wincimg-doctor"),
+        ("registry-1.docker.io/me", "docker.io/me/wincimg-doctor"),
+    ] {
+        let output = doctor(&["--push", "--registry", named]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let hint = format!("hint: name one: --registry {expected} --push");
+        assert!(said.contains(&hint), "{said}");
+    }
 }

@@ -234,6 +234,11 @@ fn wrong_usage_is_told_before_any_registry_is_asked() {
     mirror(&["repo.lan/a:1", "--to", "https://repo.lan"]).stderr(contains("HOST[:PORT]"));
     mirror(&["one.lan/a:1", "two.lan/a:1", "--to", "repo.lan"])
         .stderr(contains("would both become"));
+    for hub in ["docker.io", "index.docker.io", "registry-1.docker.io"] {
+        mirror(&["mcr.microsoft.com/windows/nanoserver:1809", "--to", hub])
+            .stderr(contains("expected docker.io/NAME"))
+            .stderr(contains("hint: name the user: --to docker.io/USER"));
+    }
 }
 
 #[test]

@@ -11,9 +11,10 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::support::scripted::{Asked, Log, answer, scripted};
+use crate::support::scripted::{Asked, Log, answer, scripted, scripted_tls};
 use crate::support::serve::{Served, serve};
 use crate::support::{options, repository};
+use wincimg::oci::remote::Options;
 
 /// How a server of many tags tells where the next page is.
 #[derive(Clone, Copy, PartialEq)]
@@ -123,6 +124,77 @@ async fn every_link_leads_to_all_tags() {
         assert_eq!(tags, ["1", "2", "3", "4", "5"], "{}", link("QUERY"));
         assert_eq!(log.count("GET", "/tags/list"), 3, "{}", link("QUERY"));
     }
+}
+
+/// Links that a registry behind a proxy with TLS makes, or one below a path that it does not know.
+#[tokio::test]
+async fn links_behind_tls_stay_there() {
+    let links: [fn(&str, &str) -> String; 4] = [
+        |host, query| format!("<http://{host}/v2/a/tags/list?{query}>; rel=next"),
+        |_, query| format!("<http://registry:5000/v2/a/tags/list?{query}>; rel=\"next\""),
+        |host, query| {
+            format!("<https://{host}/repository/docker/v2/a/tags/list?{query}>; rel='next'")
+        },
+        |host, _| format!("<http://{host}/more>; rel=next"),
+    ];
+    for link in links {
+        let paged = move |asked: &Asked| {
+            let tags = ["1", "2", "3"];
+            let start = asked.field("last").map_or(0, |last| last.parse().unwrap());
+            let page: Vec<_> = tags.iter().skip(start).take(2).collect();
+            let body = serde_json::json!({ "tags": page }).to_string();
+            match asked.path.as_str() {
+                "/v2/a/tags/list" if start == 0 => {
+                    let link = link(asked.header("host").unwrap(), "n=2&last=2");
+                    answer(200, &[("Link", &link)], body)
+                }
+                "/v2/a/tags/list" => answer(200, &[], body),
+                _ => answer(404, &[], ""),
+            }
+        };
+        let Some((log, server)) = scripted_tls(paged) else {
+            return;
+        };
+        let options = Options {
+            insecure: Vec::new(),
+            extra_roots: Some(server.ca()),
+            ..options("unused")
+        };
+        let repository = repository(options, &format!("{}/a", server.host()));
+        let shown = link("HOST", "QUERY");
+        assert_eq!(repository.tags().await.unwrap(), ["1", "2", "3"], "{shown}");
+        assert_eq!(log.lines(), ["GET /v2/a/tags/list"; 2], "{shown}");
+    }
+}
+
+#[tokio::test]
+async fn empty_pages_are_gone_through_and_one_that_links_to_itself_is_the_last() {
+    let (log, server) = scripted(|asked: &Asked| {
+        let (tags, next) = match asked.field("last") {
+            None => (r#"["1"]"#, "1"),
+            Some("1") => ("[]", "2"),
+            Some("2") => ("null", "3"),
+            Some("3") => (r#"["4"]"#, "4"),
+            Some(end) => ("[]", end),
+        };
+        let link = format!("</v2/a/tags/list?last={next}>; rel=\"next\"");
+        answer(200, &[("Link", &link)], format!(r#"{{"tags":{tags}}}"#))
+    });
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    assert_eq!(repository.tags().await.unwrap(), ["1", "4"]);
+    assert_eq!(log.count("GET", "/tags/list"), 5);
+}
+
+#[tokio::test]
+async fn empty_pages_without_end_are_an_error() {
+    let (_log, server) = scripted(|asked: &Asked| {
+        let last: u32 = asked.field("last").map_or(0, |last| last.parse().unwrap());
+        let link = format!("</v2/a/tags/list?last={}>; rel=\"next\"", last + 1);
+        answer(200, &[("Link", &link)], r#"{"tags":[]}"#)
+    });
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let error = repository.tags().await.unwrap_err();
+    assert!(error.to_string().contains("leads nowhere new"), "{error}");
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@
 use crate::support;
 
 use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +19,8 @@ use wincimg::progress::Silent;
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::proxy::{Fault, FaultProxy, Passed, first, method};
-use crate::support::{chain, describe, noise, options, put, repository};
+use crate::support::scripted::{Asked, answer, scripted};
+use crate::support::{chain, describe, loopback_options, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
 
@@ -234,4 +236,84 @@ async fn an_upload_that_cannot_end_is_cancelled() {
     let put = repository.put_blob(blob.digest(), blob.size(), &Broken(None), &Silent);
     put.await.unwrap_err();
     assert_eq!(proxy.requests("DELETE", "/uploads/").len(), 1);
+}
+
+/// A registry that keeps half of the first piece and says that it took it.
+#[tokio::test]
+async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_stands() {
+    let has = Arc::new(Mutex::new(0_usize));
+    let (log, server) = scripted(move |asked: &Asked| {
+        let mut has = has.lock().unwrap();
+        let range = format!("0-{}", has.saturating_sub(1));
+        match asked.method.as_str() {
+            "POST" => answer(202, &[("Location", "/up")], ""),
+            "GET" if asked.path == "/up" => answer(204, &[("Range", &range)], ""),
+            "PATCH" => {
+                let start = asked.header("content-range").unwrap().split('-').next();
+                if start != Some(&has.to_string()) {
+                    return answer(416, &[], "");
+                }
+                *has += if *has == 0 { MIB / 2 } else { asked.body.len() };
+                answer(202, &[], "")
+            }
+            "PUT" => answer(if *has == 2 * MIB { 201 } else { 400 }, &[], ""),
+            _ => answer(404, &[], ""),
+        }
+    });
+    let options = Options {
+        chunk_size: MIB as u64,
+        ..loopback_options(None)
+    };
+    let repository = repository(options, &format!("{}/a", server.host()));
+    put(&repository, &Bytes::from(noise(2 * MIB, 9))).await;
+    let all = log.all();
+    let ranges = all.iter().filter_map(|it| it.header("content-range"));
+    assert_eq!(
+        ranges.collect::<Vec<_>>(),
+        [
+            "0-1048575",
+            "1048576-2097151",
+            "524288-1572863",
+            "1572864-2097151"
+        ]
+    );
+}
+
+/// As Gitea does: it says one byte more than it has, and takes nothing after a request that broke.
+#[tokio::test]
+async fn an_upload_that_its_registry_spoilt_begins_again() {
+    for (size, sent) in [(MIB / 2, [MIB / 2; 2].as_slice()), (2 * MIB, &[MIB; 4])] {
+        let broken = Arc::new(Mutex::new(false));
+        let (log, server) = scripted(move |asked: &Asked| {
+            let mut broken = broken.lock().unwrap();
+            let opened = if *broken { "/up/2" } else { "/up/1" };
+            let first = asked.path == "/up/1";
+            let later = !asked
+                .header("content-range")
+                .is_some_and(|range| range.starts_with("0-"));
+            match asked.method.as_str() {
+                "POST" => answer(202, &[("Location", opened)], ""),
+                "GET" if first && size > MIB => answer(204, &[("Range", "0-1048576")], ""),
+                "GET" if first => answer(204, &[("Range", "0-0")], ""),
+                "PATCH" | "PUT" if first && (*broken || later) => {
+                    *broken = true;
+                    answer(500, &[], "")
+                }
+                "PATCH" => answer(202, &[], ""),
+                "PUT" => answer(201, &[], ""),
+                _ => answer(404, &[], ""),
+            }
+        });
+        let options = Options {
+            chunk_size: MIB as u64,
+            ..loopback_options(None)
+        };
+        let repository = repository(options, &format!("{}/a", server.host()));
+        put(&repository, &Bytes::from(noise(size, 10))).await;
+        let all = log.all();
+        let bodies = all.iter().map(|asked| asked.body.len());
+        let bodies: Vec<_> = bodies.filter(|length| *length > 0).collect();
+        assert_eq!(bodies, sent);
+        assert_eq!(log.count("POST", "/uploads/"), 2);
+    }
 }

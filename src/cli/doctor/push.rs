@@ -15,7 +15,7 @@ use crate::cli::failure::Failure;
 use crate::diagnose::in_one_line;
 use crate::oci::document::{Digest, Flavour, sha256};
 use crate::oci::mirror::MirrorTarget;
-use crate::oci::reference::{Reference, parse_reference};
+use crate::oci::reference::{DOCKER_HUB, Reference, parse_reference};
 use crate::oci::remote::{Registry, RegistryError, Repository};
 use crate::progress::Silent;
 
@@ -24,16 +24,26 @@ const LAYER: usize = 64 * 1024;
 /// Pieces of this size make two of it.
 pub(super) const PIECE: u64 = 48 * 1024;
 
-/// The repository that a `--registry` names; there is none where it names a host alone.
+/// The repository that a `--registry` names; there is none where it names a host alone, or Docker
+/// Hub and a user.
 pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure> {
     let text = target.to_string();
-    let named = text.contains('/').then(|| parse_reference(&text));
+    let parts = text.split('/').count();
+    let on_hub = target.host() == DOCKER_HUB;
+    let named = (parts > if on_hub { 2 } else { 1 }).then(|| parse_reference(&text));
     match named {
         Some(Ok(reference)) => Ok(reference),
-        _ => Err(Failure::usage(anyhow!(
-            "--push needs a repository to try with: {text} is a host"
-        ))
-        .hint(format!("name one: --registry {text}/wincimg-doctor --push"))),
+        _ => {
+            let place = if on_hub && parts == 1 {
+                format!("{text}/USER")
+            } else {
+                text.clone()
+            };
+            let problem = anyhow!("--push needs a repository to try with: {text} is none");
+            Err(Failure::usage(problem).hint(format!(
+                "name one: --registry {place}/wincimg-doctor --push"
+            )))
+        }
     }
 }
 

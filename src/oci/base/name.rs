@@ -112,12 +112,14 @@ impl BaseRegistry {
             .iter()
             .find(|(short, path)| *short == plain || *path == plain);
         let path = short.map_or(plain, |(_, path)| *path);
-        let whole = match path.split_once('/') {
-            Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => path.to_owned(),
-            _ => format!("{self}/{path}"),
+        let repository = match path.split_once('/') {
+            Some((host, _)) if host.contains(['.', ':']) || host == "localhost" => {
+                parse_reference(path)?
+            }
+            _ => self.0.join(path)?,
         };
         Ok(BaseName {
-            repository: parse_reference(&whole)?,
+            repository,
             flavour: match (flavour, short) {
                 (Some(flavour), _) => Choice::named(flavour),
                 (None, Some(_)) => Choice::Usual,
@@ -168,6 +170,10 @@ mod tests {
         assert_eq!(
             repository("repo:9999/", "servercore"),
             "repo:9999/windows/servercore"
+        );
+        assert_eq!(
+            repository("docker.io/me", "iis"),
+            "docker.io/me/windows-servercore-iis"
         );
     }
 

@@ -218,7 +218,8 @@ impl Inner {
         self.http
             .repeat(|| async {
                 let response = self.http.follow(&exchange).await?;
-                let response = check(&self.http, what, response, NOT_SENT).await?;
+                let server = host_of(response.url());
+                let response = check(&self.http, server, what, response, NOT_SENT).await?;
                 Ok(self.http.read_body(response, what, TOKEN_LIMIT).await?)
             })
             .await

@@ -342,6 +342,7 @@ impl Pull {
         let response = http.follow(&exchange).await?;
         check(
             http,
+            host_of(response.url()),
             what,
             response,
             "no credential (foreign URLs get none)",

@@ -6,7 +6,7 @@ use reqwest::{Response, StatusCode};
 
 use super::words::own_words;
 use crate::diagnose::{Blame, Diagnose};
-use crate::net::{FileError, Http, HttpError, Transient, host_of, retry_after};
+use crate::net::{FileError, Http, HttpError, Transient, retry_after};
 use crate::oci::document::{Digest, Flavour, Hasher};
 
 /// The most of an error's body that is read.
@@ -311,10 +311,11 @@ fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
     }
 }
 
-/// Success as it is; anything else as an error with the registry's own words. `tried` says which
+/// Success as it is; anything else as an error of `host` with its own words. `tried` says which
 /// credential went along.
 pub(super) async fn check(
     http: &Http,
+    host: String,
     what: &str,
     response: Response,
     tried: &str,
@@ -323,7 +324,6 @@ pub(super) async fn check(
     if status.is_success() {
         return Ok(response);
     }
-    let host = host_of(response.url());
     let retry_after = retry_after(response.headers(), SystemTime::now());
     let body = http.read_body(response, what, ERROR_LIMIT).await;
     let detail = body.map(|body| own_words(&body)).unwrap_or_default();

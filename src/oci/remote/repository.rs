@@ -23,6 +23,8 @@ use crate::oci::reference::{Reference, parse_reference};
 /// More than any repository has; a list without end must not fill the memory.
 const MOST_TAGS: usize = 1_000_000;
 const TAGS_LIMIT: u64 = 32 * 1024 * 1024;
+/// Empty pages in a row that a registry may give: some leave out tags after they made the pages.
+const MOST_EMPTY_PAGES: usize = 100;
 /// As many other repositories as are worth a question each.
 const MOST_NEIGHBOURS: usize = 100;
 const NEIGHBOURS_LIMIT: u64 = 1024 * 1024;
@@ -120,6 +122,7 @@ impl Repository {
         let mut tags = Vec::new();
         let mut known = HashSet::new();
         let mut gives_links = false;
+        let mut fruitless = 0;
         let what = format!("list the tags of {self}");
         let mut page = Page::After(None);
         loop {
@@ -129,6 +132,7 @@ impl Repository {
                 .map_err(|error| broken(format!("it is not a list of tags: {error}")))?;
             let list = list.tags.unwrap_or_default();
             let (before, length) = (tags.len(), list.len());
+            let is_empty = list.iter().all(Option::is_none);
             let new = list.into_iter().flatten();
             tags.extend(new.filter(|tag| known.insert(tag.clone())));
             let grew = tags.len() > before;
@@ -136,14 +140,20 @@ impl Repository {
                 return Err(broken(format!("it has more than {MOST_TAGS} tags")));
             }
             let is_full = self.host.takes.get().tags_page == Some(length);
+            fruitless = if grew { 0 } else { fruitless + 1 };
             page = match Next::read(&headers) {
-                Next::At(_) if !grew => {
-                    let reason = "its link to the next page leads nowhere new";
-                    return Err(broken(reason.to_owned()));
-                }
                 Next::At(target) => {
                     gives_links = true;
-                    Page::behind(&target, &url, tags.last())
+                    let next = Page::behind(&target, &url, tags.last());
+                    // The same question again is no more than the end.
+                    if is_empty && next == page {
+                        return Ok(tags);
+                    }
+                    if !grew && (!is_empty || fruitless > MOST_EMPTY_PAGES) {
+                        let reason = "its link to the next page leads nowhere new";
+                        return Err(broken(reason.to_owned()));
+                    }
+                    next
                 }
                 // Behind the last tag there is an empty page. Where the same one comes again, the
                 // registry does not know `last`, and the rest is behind that link.
@@ -202,6 +212,7 @@ impl Repository {
         names
             .unwrap_or_default()
             .iter()
+            .flatten()
             .filter(|name| *name != self.name())
             .filter_map(|name| parse_reference(&format!("{}/{name}", self.host())).ok())
             .take(MOST_NEIGHBOURS)
@@ -232,6 +243,7 @@ impl fmt::Debug for Repository {
 }
 
 /// Which page of tags is asked for.
+#[derive(PartialEq, Eq)]
 enum Page {
     /// The one behind a tag, or the first.
     After(Option<String>),
@@ -267,5 +279,5 @@ struct TagPage {
 
 #[derive(Deserialize)]
 struct Catalog {
-    repositories: Option<Vec<String>>,
+    repositories: Option<Vec<Option<String>>>,
 }

@@ -88,7 +88,8 @@ impl Inner {
             }
             let response = self.http.follow(&exchange).await?;
             if !at_home || response.url().origin() != base.origin() {
-                return check(&self.http, &request.what, response, NOT_SENT).await;
+                let elsewhere = host_of(response.url());
+                return check(&self.http, elsewhere, &request.what, response, NOT_SENT).await;
             }
             let status = response.status();
             let refused = status == StatusCode::UNAUTHORIZED;
@@ -120,7 +121,9 @@ impl Inner {
                 self.forget(host, proof.as_ref()).await;
             }
             let tried = self.tried(request, status, proof.is_some()).await?;
-            let checked = check(&self.http, &request.what, response, &tried).await;
+            // As the user names it, which is also what `docker login` wants.
+            let name = host.name.clone();
+            let checked = check(&self.http, name, &request.what, response, &tried).await;
             return checked.map_err(|mut error| {
                 if let RegistryError::Unauthorized { known, .. } = &mut error {
                     let by_token = matches!(host.challenge(), Some(Challenge::Bearer { .. }));

@@ -11,8 +11,18 @@ pub(super) struct Session {
     /// The smallest piece that it takes, besides the last one.
     pub(super) least: u64,
     pub(super) sending: Sending,
-    /// Whether it is as it was opened.
-    pub(super) fresh: bool,
+    pub(super) stands: Stands,
+}
+
+/// How it is known where an upload stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stands {
+    /// It is as it was opened.
+    Opened,
+    /// The registry said so when it was asked.
+    Asked,
+    /// By the pieces that were taken.
+    Counted,
 }
 
 /// What was being sent when an answer or an error came.
@@ -35,7 +45,7 @@ impl Session {
             offset: 0,
             least: least.unwrap_or(0),
             sending: Sending::Nothing,
-            fresh: true,
+            stands: Stands::Opened,
         })
     }
 }

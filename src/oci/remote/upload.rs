@@ -16,7 +16,7 @@ use super::client::UploadKey;
 use super::error::RegistryError;
 use super::repository::Repository;
 use super::request::{Request, Target};
-use super::session::{Sending, Session, upload_location};
+use super::session::{Sending, Session, Stands, upload_location};
 use super::takes::Manner;
 use crate::net::{BlobSource, HttpError, Payload, Piece, Transient};
 use crate::progress::Task;
@@ -126,7 +126,10 @@ impl Repository {
                 return Err(error);
             }
             attempts.pause(error).await?;
-            session = upload.resume(session).await?;
+            // Where nothing of it came a new upload is as good, and Gitea takes nothing more in one
+            // whose request broke.
+            let resumed = upload.resume(session).await?;
+            session = resumed.filter(|open| open.offset > 0);
             // The answer to the last request may be all that was lost.
             if session.is_none() && self.has_blob(digest).await? {
                 return Ok(());
@@ -168,13 +171,15 @@ impl Upload<'_> {
         let status = error.status()?.as_u16();
         let smaller = self.manner.smaller(session.least);
         match (session.sending, status) {
-            (Sending::Piece, 413 | 416) => smaller,
+            (Sending::Piece, 413) => smaller,
+            // Where pieces were counted, 416 may mean the place, and the registry is asked for it.
+            (Sending::Piece, 416) if session.stands != Stands::Counted => smaller,
             // Pieces are not taken; or they were, but are not the blob.
             (Sending::Piece, 400 | 405 | 411 | 415 | 501) | (Sending::End, 400 | 416) => {
                 Some(Manner::Whole)
             }
             // An upload that was opened just now is not lost: what is not found is the method.
-            (Sending::Piece, 404) if session.fresh => Some(Manner::Whole),
+            (Sending::Piece, 404) if session.stands == Stands::Opened => Some(Manner::Whole),
             (Sending::Whole, 413) => smaller
                 .filter(|smaller| matches!(smaller, Manner::Pieces(size) if *size < self.size)),
             _ => None,
@@ -237,7 +242,7 @@ impl Upload<'_> {
         }
         session.offset = end;
         session.sending = Sending::Nothing;
-        session.fresh = false;
+        session.stands = Stands::Counted;
         Ok(())
     }
 
@@ -284,6 +289,8 @@ impl Upload<'_> {
             Err(error) => return Err(error),
         };
         let offset = match received(response.headers()) {
+            // Gitea gives the number of bytes for that of the last one.
+            Some(offset) if offset == session.offset.saturating_add(1) => return Ok(None),
             Some(offset) if offset <= self.size => offset,
             _ => return Ok(None),
         };
@@ -294,7 +301,7 @@ impl Upload<'_> {
             offset,
             least: session.least,
             sending: Sending::Nothing,
-            fresh: false,
+            stands: Stands::Asked,
         }))
     }
 

@@ -144,6 +144,19 @@ fn a_password_in_the_registrys_name_is_not_repeated() {
 }
 
 #[test]
+fn docker_hub_is_no_place_to_push_to_without_a_user() {
+    let site = Site::new();
+    for hub in ["docker.io", "index.docker.io", "registry-1.docker.io"] {
+        site.build("pause")
+            .args(["--host-build", "17763.973", "--registry", hub, "--push"])
+            .assert()
+            .code(2)
+            .stderr(contains("hint: name the user: --registry docker.io/USER"));
+    }
+    assert_eq!(site.requests(), 0);
+}
+
+#[test]
 fn a_push_by_default_needs_a_registry_too() {
     let site = Site::new();
     site.write("wincimg.toml", "[build]\npush = true\n");

@@ -93,9 +93,8 @@ impl Animal {
             Some(Next::Below(path)) if more => {
                 Some(format!("https://{}{path}{own}?{query}", self.profile.api))
             }
-            manner if manner == Some(Next::Always) || (manner.is_none() && more) => {
-                Some(format!("{own}?{query}"))
-            }
+            Some(Next::AfterTags) if end != last => Some(format!("{own}?{query}")),
+            None if more => Some(format!("{own}?{query}")),
             _ => None,
         };
         if let Some(link) = link {

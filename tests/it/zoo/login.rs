@@ -27,7 +27,12 @@ impl Proof {
         match self {
             Self::None | Self::Wrong => false,
             Self::Password => true,
-            Self::Token(opens) => opens.contains(&format!("{repository}:{action}")),
+            Self::Token(opens) => {
+                let owned = opens.iter().filter_map(|name| name.strip_suffix("/*"));
+                let mut owned = owned.filter_map(|owner| repository.strip_prefix(owner));
+                owned.any(|rest| rest.starts_with('/'))
+                    || opens.contains(&format!("{repository}:{action}"))
+            }
         }
     }
 }
@@ -108,6 +113,7 @@ impl Animal {
             _ => None,
         });
         let scope = match wanted {
+            _ if self.has(Quirk::ScopeStar) => Some("*".to_owned()),
             Some((repository, "pull")) => Some(format!("repository:{repository}:pull")),
             Some((repository, _)) => Some(format!("repository:{repository}:pull,push")),
             None => placeholder,
@@ -120,7 +126,11 @@ impl Animal {
         }
         set(&mut answer, WWW_AUTHENTICATE, &text);
         if self.has(Quirk::BasicToo) {
-            let basic = "Basic".parse().unwrap();
+            let basic = format!(
+                "Basic realm=\"https://{}/v2\",scope=\"*\"",
+                self.profile.api
+            );
+            let basic = basic.parse().unwrap();
             answer.headers_mut().append(WWW_AUTHENTICATE, basic);
         }
         answer
@@ -164,6 +174,9 @@ impl Animal {
             scopes.drain(..scopes.len().saturating_sub(1));
         }
         let mut opens = HashSet::new();
+        if known && self.has(Quirk::ScopeStar) {
+            opens.insert(format!("{}/*", self.profile.prefix));
+        }
         let mut asked = 0;
         for scope in scopes {
             let mut parts = scope.rsplitn(2, ':');

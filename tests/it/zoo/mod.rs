@@ -67,6 +67,17 @@ fn distribution_itself() {
     check(page::ITSELF, visit::visit_distribution());
 }
 
+/// Docker Hub's API is at another name than the one that people, and `docker login`, know.
+#[test]
+fn docker_hub_is_called_as_its_users_call_it() {
+    let Some(said) = visit::refusal(&DOCKER_HUB) else {
+        return;
+    };
+    assert!(said.contains("docker.io refused to "), "{said}");
+    assert!(said.contains("`docker login docker.io`"), "{said}");
+    assert!(!said.contains("registry-1."), "{said}");
+}
+
 #[test]
 fn every_profile_is_visited_and_every_row_has_a_source() {
     let names: Vec<&str> = ALL.iter().map(|profile| profile.name).collect();

@@ -49,6 +49,8 @@ pub enum Quirk {
     PlaceholderScope(&'static str),
     /// A second challenge beside that for a token.
     BasicToo,
+    /// Every challenge names the scope `*`, and a token opens whatever its user may do.
+    ScopeStar,
     /// The credential is a refresh token, exchanged by POST.
     RefreshToken,
     /// Who has no login and wants a token to push is refused with this status.
@@ -85,6 +87,8 @@ pub enum Quirk {
     StuckRange,
     /// `Range` is that of the last piece.
     LastRange,
+    /// `Range` of an open upload ends at the number of its bytes.
+    CountedRange,
     /// An upload cannot be cancelled; the status that says so.
     NoCancel(u16),
     /// Where an upload goes on.
@@ -127,8 +131,8 @@ pub enum Next {
     WithoutPrefix,
     /// Below another path, which the host does not serve.
     Below(&'static str),
-    /// After the last page too.
-    Always,
+    /// After every page that has tags.
+    AfterTags,
     /// Not at all; everything is in one page.
     AllAtOnce,
 }
@@ -214,7 +218,7 @@ impl fmt::Display for Next {
                     "the link to the next page leads below `{path}`, where nothing is"
                 )
             }
-            Self::Always => f.write_str("the last page links to a next one too"),
+            Self::AfterTags => f.write_str("the last page links to an empty one"),
             Self::AllAtOnce => f.write_str("all tags come at once, however many were asked for"),
         }
     }
@@ -226,6 +230,12 @@ impl fmt::Display for Quirk {
             Self::TokenAnswer(answer) => write!(f, "a token comes as `{answer}`"),
             Self::PlaceholderScope(scope) => write!(f, "`/v2/` asks for the scope `{scope}`"),
             Self::BasicToo => write!(f, "there is a challenge for a password too"),
+            Self::ScopeStar => {
+                write!(
+                    f,
+                    "every challenge names the scope `*`, and a token opens all that its user may do"
+                )
+            }
             Self::RefreshToken => write!(f, "the login is a refresh token, exchanged by POST"),
             Self::TokenRefused(status) => {
                 write!(f, "a token to push, wanted without a login, is {status}")
@@ -246,7 +256,7 @@ impl fmt::Display for Quirk {
             Self::TwoParts => {
                 write!(
                     f,
-                    "a name has two parts; a mirror, which keeps the path, needs more"
+                    "a name has two parts; the path of a mirrored image gets dashes for slashes"
                 )
             }
             Self::Mount(202) => write!(f, "a mount may be 202: nothing was mounted"),
@@ -263,6 +273,9 @@ impl fmt::Display for Quirk {
             Self::PieceIs(status) => write!(f, "a piece that is taken is {status}, not 202"),
             Self::StuckRange => write!(f, "`Range` stays at the end of the first piece"),
             Self::LastRange => write!(f, "`Range` is that of the last piece"),
+            Self::CountedRange => {
+                write!(f, "`Range` of an open upload ends one byte late")
+            }
             Self::NoCancel(status) => write!(f, "an upload cannot be cancelled ({status})"),
             Self::Location(place) => place.fmt(f),
             Self::BlobsFrom(host) => write!(f, "blobs come from another host, such as `{host}`"),

@@ -4,6 +4,8 @@
 use super::profile::{Login, Next, Place, Profile, Quirk};
 
 const TOKEN_SPEC: &str = "https://distribution.github.io/distribution/spec/auth/token/";
+const GITEA_CODE: &str =
+    "https://github.com/go-gitea/gitea/blob/main/routers/api/packages/container/container.go";
 const MIB: u64 = 1 << 20;
 
 /// Where Microsoft's base images are; others take them from there.
@@ -376,28 +378,18 @@ pub static GITEA: Profile = Profile {
     login: Login::Token {
         host: "gitea.example.com",
         path: "/v2/token",
-        service: None,
+        service: Some("container_registry"),
     },
     user: "me",
     key: "gitea.example.com",
     flags: &[],
     rows: &[
-        (
-            Quirk::TokenAnswer(r#"{"token":"T"}"#),
-            "https://github.com/go-gitea/gitea/blob/main/routers/api/packages/container/container.go",
-        ),
-        (
-            Quirk::BasicToo,
-            "https://github.com/go-gitea/gitea/blob/main/routers/api/packages/container/container.go",
-        ),
-        (
-            Quirk::RangeNeeded,
-            "https://github.com/go-gitea/gitea/blob/main/routers/api/packages/container/container.go",
-        ),
-        (
-            Quirk::Next(Next::Always),
-            "https://github.com/microsoft/vscode-docker/issues/4309",
-        ),
+        (Quirk::TokenAnswer(r#"{"token":"T"}"#), GITEA_CODE),
+        (Quirk::ScopeStar, GITEA_CODE),
+        (Quirk::BasicToo, GITEA_CODE),
+        (Quirk::RangeNeeded, GITEA_CODE),
+        (Quirk::CountedRange, GITEA_CODE),
+        (Quirk::Next(Next::AfterTags), GITEA_CODE),
     ],
 };
 

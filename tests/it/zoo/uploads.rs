@@ -128,6 +128,9 @@ impl Animal {
                 Quirk::StuckRange if upload.size > 0 => {
                     set(&mut answer, RANGE, &format!("0-{}", upload.first - 1));
                 }
+                Quirk::CountedRange if head.method == Method::GET => {
+                    set(&mut answer, RANGE, &format!("0-{}", upload.size));
+                }
                 Quirk::LastRange if upload.size > 0 => {
                     set(&mut answer, RANGE, &format!("0-{}", upload.last - 1));
                 }

@@ -58,6 +58,18 @@ pub fn visit(profile: &'static Profile) -> Option<Visit> {
     })
 }
 
+/// What `mirror` says to somebody without login; nothing where a component is not installed.
+pub fn refusal(profile: &'static Profile) -> Option<String> {
+    let keeper = Keeper::start(&[&MCR, profile])?;
+    seed(&keeper, &MCR, "windows/nanoserver", SMALL, 1);
+    let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
+    let place = format!("{}/{}", profile.api, profile.prefix);
+    let arguments = ["mirror", &image, "--to", &place];
+    let output = run(&arguments, &keeper.no_login(), &keeper.environment());
+    assert_eq!(output.status.code(), Some(3));
+    Some(String::from_utf8(output.stderr).unwrap())
+}
+
 /// The same against Debian's `docker-registry` itself, with TLS and a password.
 pub fn visit_distribution() -> Option<Visit> {
     let mut outcomes = [(true, Some(true)); 5];
@@ -146,14 +158,7 @@ impl Tour {
 
     /// The repository of the base image in this registry.
     fn own_base(&self) -> String {
-        let prefix = self.profile.prefix;
-        if self.profile.has(Quirk::TwoParts) {
-            format!("{prefix}/nanoserver")
-        } else if prefix.is_empty() {
-            "windows/nanoserver".to_owned()
-        } else {
-            format!("{prefix}/windows/nanoserver")
-        }
+        base_in(self.profile)
     }
 
     /// `HOST/PREFIX` of where images are pushed to.
@@ -166,7 +171,7 @@ impl Tour {
         let keeper = self.keeper(size, true)?;
         let place = self.place();
         let mut bases = vec![MCR.host];
-        if self.target.name == self.profile.name && !self.profile.has(Quirk::TwoParts) {
+        if self.target.name == self.profile.name {
             bases.push(&place);
         }
         let mut done = true;
@@ -183,7 +188,7 @@ impl Tour {
 
     fn mirror(&mut self, size: usize) -> Option<bool> {
         let keeper = self.keeper(size, false)?;
-        let repository = format!("{}/windows/nanoserver", self.target.prefix);
+        let repository = base_in(self.target);
         keeper.create(self.target, &repository);
         let image = format!("{}/windows/nanoserver:{VERSION}", MCR.host);
         let place = self.place();
@@ -281,6 +286,18 @@ impl Tour {
             self.said += &format!("{repository}:{VERSION} is not there\n");
         }
         found
+    }
+}
+
+/// The repository of the mirrored base image in a registry.
+fn base_in(profile: &Profile) -> String {
+    let prefix = profile.prefix;
+    if profile.has(Quirk::TwoParts) {
+        format!("{prefix}/windows-nanoserver")
+    } else if prefix.is_empty() {
+        "windows/nanoserver".to_owned()
+    } else {
+        format!("{prefix}/windows/nanoserver")
     }
 }
 
