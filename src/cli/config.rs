@@ -11,13 +11,16 @@
 //!
 //! What is typed has the last word: a default gives way to its own flag, and to any flag that it
 //! would contradict or add to.
+//!
+//! A file that lies in a folder came there with a checkout perhaps. What lowers security counts only
+//! from one that the user names.
 
 mod apply;
 mod overridden;
 
 use std::ffi::OsString;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use clap::parser::ValueSource;
@@ -28,6 +31,8 @@ use super::failure::Failure;
 use crate::diagnose::line_and_column;
 
 const FILE_NAME: &str = "wincimg.toml";
+/// Names the file where no flag does.
+const VARIABLE: &str = "WINCIMG_CONFIG";
 
 /// Why there are no arguments to work with.
 pub(super) enum Refusal {
@@ -49,24 +54,35 @@ impl From<clap::Error> for Refusal {
     }
 }
 
-/// The arguments, with the defaults of `--config FILE` or of `wincimg.toml` in this folder for what
-/// they do not say.
-pub(super) fn matches(
+/// The arguments, with the defaults of a file for what they do not say.
+pub(super) struct Arguments {
+    pub(super) matches: ArgMatches,
+    /// What to tell of the file.
+    pub(super) warning: Option<String>,
+}
+
+/// The arguments, with the defaults of `--config FILE`, of the file that the environment names, or of
+/// `wincimg.toml` in this folder or one above it.
+pub(super) fn arguments(
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<ArgMatches, Refusal> {
+) -> Result<Arguments, Refusal> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Some(file) = File::find(&arguments)? else {
-        return Ok(Cli::command().try_get_matches_from(arguments)?);
+        return Ok(Arguments {
+            matches: Cli::command().try_get_matches_from(arguments)?,
+            warning: None,
+        });
     };
     let (matches, defaults) = file.parse(&arguments, &[])?;
-    let overridden = overridden::overridden(&Cli::command(), &matches, &defaults);
+    let overridden = overridden::overridden(&Cli::command(), &matches, &defaults.set);
     let (matches, defaults) = if overridden.is_empty() {
         (matches, defaults)
     } else {
         file.parse(&arguments, &overridden)?
     };
-    file.check(&matches, &defaults)?;
-    Ok(matches)
+    file.check(&matches, &defaults.set)?;
+    let warning = file.warning(&matches, &defaults);
+    Ok(Arguments { matches, warning })
 }
 
 /// The file that `--config` names; the real parse of the arguments comes later.
@@ -87,14 +103,36 @@ fn asked_for(arguments: &[OsString]) -> Option<PathBuf> {
     None
 }
 
+/// The file in this folder, or in the nearest one above that has it.
+fn nearest_file() -> Option<PathBuf> {
+    if Path::new(FILE_NAME).is_file() {
+        return Some(PathBuf::from(FILE_NAME));
+    }
+    let folder = std::env::current_dir().ok()?;
+    let mut files = folder.ancestors().map(|above| above.join(FILE_NAME));
+    files.find(|file| file.is_file())
+}
+
 /// A file of defaults.
 struct File {
     path: PathBuf,
     text: String,
+    /// Whether the user named it.
+    is_named: bool,
+}
+
+/// What a file says of flags.
+#[derive(Default)]
+struct Defaults {
+    set: Vec<FlagDefault>,
+    /// What lowers security, in a file that the user did not name.
+    left_out: Vec<FlagDefault>,
 }
 
 /// A default that the file sets for one command.
 struct FlagDefault {
+    /// The flag's long name.
+    flag: String,
     /// The command, by the names that lead to it.
     command: Vec<String>,
     /// The argument's id.
@@ -141,16 +179,42 @@ impl<'a> Typed<'a> {
 
 impl File {
     fn find(arguments: &[OsString]) -> Result<Option<Self>, Failure> {
-        let asked_for = asked_for(arguments);
-        let is_optional = asked_for.is_none();
-        let path = asked_for.unwrap_or_else(|| PathBuf::from(FILE_NAME));
+        let variable = || std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        let named = asked_for(arguments).or_else(|| variable().map(PathBuf::from));
+        let is_named = named.is_some();
+        let Some(path) = named.or_else(nearest_file) else {
+            return Ok(None);
+        };
         match std::fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(Self { path, text })),
-            Err(error) if is_optional && error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Ok(text) => Ok(Some(Self {
+                path,
+                text,
+                is_named,
+            })),
             Err(error) => {
                 Err(Failure::from(error).context(format!("cannot read {}", path.display())))
             }
         }
+    }
+
+    /// Tells which of the flags that the file sets do not count for the command that was typed.
+    fn warning(&self, matches: &ArgMatches, defaults: &Defaults) -> Option<String> {
+        let typed = Typed::new(matches);
+        let left_out = defaults.left_out.iter();
+        let mut flags: Vec<&str> = left_out
+            .filter(|default| default.counts(&typed))
+            .map(|default| default.flag.as_str())
+            .collect();
+        flags.sort_unstable();
+        flags.dedup();
+        (!flags.is_empty()).then(|| {
+            let path = self.path.display();
+            format!(
+                "{} of {path} left out: what lowers security counts only from a file that you name, \
+                 with --config {path} or {VARIABLE}",
+                flags.join(", ")
+            )
+        })
     }
 
     /// Parses the arguments with the file's defaults, but for those of the arguments in `without`.
@@ -158,7 +222,7 @@ impl File {
         &self,
         arguments: &[OsString],
         without: &[String],
-    ) -> Result<(ArgMatches, Vec<FlagDefault>), Refusal> {
+    ) -> Result<(ArgMatches, Defaults), Refusal> {
         let (command, defaults) = apply::apply(Cli::command(), self, without)?;
         Ok((command.try_get_matches_from(arguments)?, defaults))
     }

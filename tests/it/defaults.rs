@@ -45,6 +45,7 @@ impl Folder {
         command.current_dir(self.folder.path()).args(arguments);
         command
             .env("DOCKER_CONFIG", self.folder.path())
+            .env_remove("WINCIMG_CONFIG")
             .env_remove("SOURCE_DATE_EPOCH");
         command.assert()
     }
@@ -135,4 +136,77 @@ fn a_value_that_a_command_does_not_take_is_named_with_its_place_and_the_values_i
         .stderr(contains(
             "wincimg.toml:2:10: `wincimg check-compat --strict` does not take \"perhaps\"",
         ));
+}
+
+#[test]
+fn a_file_in_a_folder_above_counts_and_the_nearest_one_alone() {
+    let folder = Folder::new("[check-compat]\nhost-build = \"20348.1\"\n");
+    let below = folder.folder.path().join("a/b");
+    fs::create_dir_all(&below).unwrap();
+    let check = || {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.current_dir(&below).env_remove("WINCIMG_CONFIG");
+        command.args(["check-compat", "--image-build", "20348.1"]);
+        command.assert()
+    };
+    check().code(0);
+    folder.write(
+        "a/wincimg.toml",
+        "[check-compat]\nhost-build = \"17763.1\"\n",
+    );
+    check().code(1).stdout(contains("17763.1"));
+}
+
+#[test]
+fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
+    let folder = Folder::new("");
+    let host = folder.registry.host();
+    let defaults = format!(
+        "base-registry = {host:?}\ninsecure-registry = [{host:?}]\nplain-credentials = true\n\
+         docker-host = \"tcp://evil.example:2375\"\n[build]\nhost-build = \"17763.973\"\n"
+    );
+    folder.write("wincimg.toml", &defaults);
+    let plan = ["build", "pause", "--dry-run", "--timeout", "20s"];
+    let left_out = "docker-host, insecure-registry, plain-credentials of wincimg.toml left out";
+    folder.run(&plan).code(3).stdout("").stderr(
+        contains(left_out)
+            .and(contains("--config wincimg.toml or WINCIMG_CONFIG"))
+            .and(contains("--insecure-registry")),
+    );
+    // What is typed counts, and what the command does not know is not spoken of.
+    let typed = [&plan[..], &["--insecure-registry", &host]].concat();
+    let others = "docker-host, plain-credentials of wincimg.toml left out";
+    folder.run(&typed).code(0).stderr(contains(others));
+    folder
+        .run(&[
+            "check-compat",
+            "--host-build",
+            "17763.1",
+            "--image-build",
+            "17763.1",
+        ])
+        .code(0)
+        .stderr(contains("docker-host").not());
+    folder.run(&["images"]).code(0).stderr("");
+
+    let named = [&plan[..], &["--config", "wincimg.toml"]].concat();
+    folder.run(&named).code(0).stderr("");
+    let mut by_variable = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    by_variable.current_dir(folder.folder.path()).args(plan);
+    by_variable
+        .env("DOCKER_CONFIG", folder.folder.path())
+        .env("WINCIMG_CONFIG", folder.folder.path().join("wincimg.toml"));
+    by_variable.assert().code(0).stderr("");
+    // A pipe of that name is no file of defaults.
+    #[cfg(unix)]
+    {
+        fs::remove_file(folder.folder.path().join("wincimg.toml")).unwrap();
+        let pipe = folder.folder.path().join("wincimg.toml");
+        let made = std::process::Command::new("mkfifo")
+            .arg(pipe)
+            .status()
+            .unwrap();
+        assert!(made.success());
+        folder.run(&["images"]).code(0);
+    }
 }

@@ -8,25 +8,33 @@ use clap::{Arg, ArgAction, Command};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{File, FlagDefault, Misfit};
+use super::{Defaults, File, FlagDefault, Misfit};
 use crate::cli::failure::Failure;
 use crate::diagnose::nearest;
 
 /// Flags that a file cannot set: they are about the file, or about one call.
 const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];
+/// Flags that decide whom to trust, and with what.
+const LOWER_SECURITY: [&str; 5] = [
+    "insecure-registry",
+    "plain-credentials",
+    "ca-file",
+    "certs-dir",
+    "docker-host",
+];
 
 /// The command line with a file's defaults, and what these are; the arguments in `without` get none.
 pub(super) fn apply(
     command: Command,
     file: &File,
     without: &[String],
-) -> Result<(Command, Vec<FlagDefault>), Failure> {
+) -> Result<(Command, Defaults), Failure> {
     let document = DeTable::parse(&file.text)
         .map_err(|error| file.problem(error.span().unwrap_or_default(), error.message()))?;
     let mut work = Work {
         file,
         without,
-        defaults: Vec::new(),
+        defaults: Defaults::default(),
     };
     let command = work.table(command, document.get_ref(), &[], &[])?;
     Ok((command, work.defaults))
@@ -43,7 +51,7 @@ struct Setting {
 struct Work<'a> {
     file: &'a File,
     without: &'a [String],
-    defaults: Vec<FlagDefault>,
+    defaults: Defaults,
 }
 
 impl Work<'_> {
@@ -126,22 +134,28 @@ impl Work<'_> {
         if self.without.contains(&id) {
             return command;
         }
+        let mut default = FlagDefault {
+            flag: setting.flag.clone(),
+            command: path.to_vec(),
+            id: id.clone(),
+            misfit: None,
+        };
+        if !self.file.is_named && LOWER_SECURITY.contains(&setting.flag.as_str()) {
+            self.defaults.left_out.push(default);
+            return command;
+        }
         let refused = setting
             .values
             .iter()
             .find_map(|value| Some((value, refusal(arg.get_value_parser(), value)?)));
-        let misfit = refused.map(|(value, why)| {
+        default.misfit = refused.map(|(value, why)| {
             let command = path.join(" ");
             let flag = &setting.flag;
             let problem = format!("`wincimg {command} --{flag}` does not take {value:?}: {why}");
             (setting.span.clone(), problem)
         });
-        let fits = misfit.is_none();
-        self.defaults.push(FlagDefault {
-            command: path.to_vec(),
-            id: id.clone(),
-            misfit,
-        });
+        let fits = default.misfit.is_none();
+        self.defaults.set.push(default);
         // A flag that the file sets need not be given any more.
         command.mut_arg(id, |arg| {
             let arg = arg.required(false);

@@ -214,6 +214,7 @@ fn a_host_among_the_defaults_of_flags_is_no_wish_to_see_the_registry() {
     let (code, found, said) = json_of(
         wincimg("inspect")
             .current_dir(built.folder.path())
+            .args(["--config", "wincimg.toml"])
             .arg(built.reference("1.0")),
     );
     assert_eq!(code, 0, "{said}");
