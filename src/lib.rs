@@ -19,6 +19,7 @@ pub mod demo;
 mod diagnose;
 mod dockerfile;
 mod engine;
+mod foreign;
 pub mod inspect;
 pub mod layer;
 mod lint;

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::dialog::{DialogError, UpdateFile, read_dialog};
 use super::page::{Hit, Page, PageError, Postback, read_page};
 use crate::diagnose::{Blame, Diagnose};
+use crate::foreign::without_password;
 use crate::net::{Exchange, Http, HttpError, Transient, host_of};
 
 /// The catalog that everybody uses.
@@ -112,7 +113,7 @@ impl<'h> Catalog<'h> {
         let mut url = Url::parse(address)
             .ok()
             .filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host())
-            .ok_or_else(|| CatalogError::Address(address.to_owned()))?;
+            .ok_or_else(|| CatalogError::Address(without_password(address).into_owned()))?;
         if !url.path().ends_with('/') {
             url.set_path(&format!("{}/", url.path()));
         }

@@ -17,6 +17,7 @@ use super::docker_args::DockerArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
+use super::typed::hide;
 use crate::diagnose::{Diagnose, in_one_line};
 use crate::oci::base::{BaseRegistry, BaseRepository, Listing, ResolveError};
 use crate::oci::mirror::MirrorTarget;
@@ -78,7 +79,7 @@ impl Check {
             kind,
             subject: subject.to_owned(),
             ok: true,
-            finding: finding.into(),
+            finding: hide(&finding.into()).into_owned(),
             mend: None,
         }
     }
@@ -93,8 +94,8 @@ impl Check {
             kind,
             subject: subject.to_owned(),
             ok: false,
-            finding: finding.into(),
-            mend: Some(mend.into()),
+            finding: hide(&finding.into()).into_owned(),
+            mend: Some(hide(&mend.into()).into_owned()),
         }
     }
 }

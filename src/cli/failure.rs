@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use super::typed;
 use crate::diagnose::{Blame, Diagnose};
+use crate::foreign::{Foreign, HIDDEN};
 
 /// Why a command could not be carried out.
 #[derive(Debug)]
@@ -71,14 +73,20 @@ impl Failure {
 
     /// Prints the failure on stderr.
     pub(super) fn report(self, colour: bool) -> ExitCode {
-        let mut text = format!("{} {}", label("error:", "31", colour), self.error);
+        let mut text = label("error:", "31", colour);
+        let _ = write!(text, " {}", Foreign(&self.error));
         for cause in self.error.chain().skip(1) {
-            let _ = write!(text, "\n  caused by: {cause}");
+            let _ = write!(text, "\n  caused by: {}", Foreign(cause));
         }
-        if let Some(excerpt) = &self.excerpt {
-            let _ = write!(text, "\n{excerpt}");
+        for line in self.excerpt.iter().flat_map(|excerpt| excerpt.lines()) {
+            let _ = write!(text, "\n{}", Foreign(line));
         }
-        if let Some(hint) = &self.hint {
+        let mut text = typed::hide(&text).into_owned();
+        // Whatever else is wrong, the password has to go first.
+        let passwords = typed::hint().filter(|_| text.contains(HIDDEN));
+        if let Some(hint) = passwords.or(self.hint) {
+            let hint = Foreign(hint).to_string();
+            let hint = typed::hide(&hint);
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
         }
         // Nobody is left to tell when stderr is gone.

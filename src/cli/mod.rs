@@ -23,12 +23,13 @@ mod recipe_args;
 mod registry_args;
 mod render;
 mod session;
+mod typed;
 
 use std::process::ExitCode;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand};
 
-use config::Refusal;
+use config::{Arguments, Refusal};
 use failure::Failure;
 use session::Session;
 
@@ -58,7 +59,8 @@ struct Global {
     /// Log to stderr what is done; twice to include the libraries' logs
     #[arg(short, long, global = true, action = clap::ArgAction::Count)]
     verbose: u8,
-    /// Read defaults of flags from this file [default: wincimg.toml, if it exists]
+    /// Read defaults of flags from this file [default: `WINCIMG_CONFIG`, then wincimg.toml here or in
+    /// a folder above]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
 }
@@ -110,12 +112,11 @@ enum Answer {
 /// Parses the arguments, runs the command and answers with its exit code.
 pub fn main() -> ExitCode {
     let colour = session::colour_on_stderr();
-    let matches = match config::matches(std::env::args_os()) {
-        Ok(matches) => matches,
+    let Arguments { matches, warning } = match config::arguments(std::env::args_os()) {
+        Ok(arguments) => arguments,
         Err(Refusal::File(failure)) => return failure.report(colour),
         Err(Refusal::Arguments(error)) => {
-            // Nobody is left to tell when stderr is gone.
-            let _ = error.print();
+            print_refusal(&error);
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2));
         }
     };
@@ -124,11 +125,29 @@ pub fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     let session = Session::new(cli.global.quiet, cli.global.verbose);
+    if let Some(warning) = warning {
+        session.warn(warning);
+    }
     match cli.command.run(&session) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(failure) => failure.report(session.colour),
     }
+}
+
+/// Prints what is wrong with the arguments, or the help that they ask for.
+fn print_refusal(error: &clap::Error) {
+    use std::io::Write as _;
+
+    let text = error.to_string();
+    let hidden = typed::hide(&text);
+    // Nobody is left to tell when stderr is gone.
+    let _ = if hidden == text {
+        error.print()
+    } else {
+        let hint = typed::hint().unwrap_or_default();
+        write!(std::io::stderr(), "{hidden}hint: {hint}\n")
+    };
 }
 
 #[cfg(test)]

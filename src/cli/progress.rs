@@ -6,6 +6,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::session::Session;
+use crate::foreign::Foreign;
 use crate::progress::{Progress, Silent, Task};
 
 /// How often a bar is drawn again; a person sees no more.
@@ -38,7 +39,7 @@ impl Progress for Plain {
     fn note(&self, message: &str) {
         use std::io::Write;
         // Nobody is left to tell when stderr is gone.
-        let _ = writeln!(std::io::stderr(), "note: {message}");
+        let _ = writeln!(std::io::stderr(), "note: {}", Foreign(message));
     }
 }
 
@@ -54,14 +55,14 @@ impl Progress for Bars {
         };
         let bar = self.0.add(bar);
         bar.set_style(style(if total.is_some() { SIZED } else { UNSIZED }));
-        bar.set_prefix(label.to_owned());
+        bar.set_prefix(Foreign(label).to_string());
         bar.enable_steady_tick(Duration::from_millis(250));
         Arc::new(Bar(bar))
     }
 
     fn note(&self, message: &str) {
         // Nobody is left to tell when stderr is gone.
-        let _ = self.0.println(format!("note: {message}"));
+        let _ = self.0.println(format!("note: {}", Foreign(message)));
     }
 }
 
@@ -76,7 +77,7 @@ impl Task for Bar {
 
     fn done(&self, outcome: &str) {
         self.0.set_style(style(ENDED));
-        self.0.finish_with_message(outcome.to_owned());
+        self.0.finish_with_message(Foreign(outcome).to_string());
     }
 }
 

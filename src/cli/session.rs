@@ -7,6 +7,8 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use super::failure::label;
+use super::typed;
+use crate::foreign::Foreign;
 
 /// One run of the program.
 #[derive(Debug)]
@@ -44,7 +46,8 @@ impl Session {
         if !self.quiet {
             let word = label(word, colour_code, self.colour);
             // Nobody is left to tell when stderr is gone.
-            let _ = writeln!(std::io::stderr(), "{word} {message}");
+            let message = Foreign(message).to_string();
+            let _ = writeln!(std::io::stderr(), "{word} {}", typed::hide(&message));
         }
     }
 

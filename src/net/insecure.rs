@@ -2,6 +2,8 @@
 
 use reqwest::Url;
 
+use crate::foreign::without_password;
+
 /// The hosts that the user listed as insecure; everything else is HTTPS with a trusted certificate.
 #[derive(Debug, Clone, Default)]
 pub struct InsecureHosts(Vec<(String, Option<u16>)>);
@@ -16,7 +18,10 @@ impl InsecureHosts {
     pub fn parse(entries: &[String]) -> Result<Self, NotAHost> {
         entries
             .iter()
-            .map(|entry| split_host(entry).ok_or_else(|| NotAHost(entry.clone())))
+            .map(|entry| {
+                let invalid = || NotAHost(without_password(entry).into_owned());
+                split_host(entry).ok_or_else(invalid)
+            })
             .collect::<Result<_, _>>()
             .map(Self)
     }

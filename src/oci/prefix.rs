@@ -22,7 +22,7 @@ pub enum PrefixError {
     Malformed(String),
     /// It may have a password in it, so it is not shown.
     #[error(
-        "a registry has no @ in it: expected HOST[:PORT][/PREFIX], and credentials in Docker's config.json"
+        "a registry has no @ in it: expected HOST[:PORT][/PREFIX]; `wincimg login HOST` keeps credentials"
     )]
     Credentials,
     /// Docker Hub alone, for images that are pushed.

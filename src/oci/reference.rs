@@ -11,6 +11,7 @@ pub use oci_spec::distribution::Reference;
 use oci_spec::image::{Digest, DigestAlgorithm};
 
 use crate::diagnose::{Blame, Diagnose};
+use crate::foreign::{password, without_password};
 
 /// A text that is not an image reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,7 +33,7 @@ impl Diagnose for ReferenceError {
 /// means `latest`.
 pub fn parse_reference(text: &str) -> Result<Reference, ReferenceError> {
     parse(text).map_err(|reason| ReferenceError {
-        text: text.to_owned(),
+        text: without_password(text).into_owned(),
         reason,
     })
 }
@@ -56,6 +57,9 @@ fn parse(text: &str) -> Result<Reference, &'static str> {
     }
     if text.contains("://") {
         return Err("it is a URL, and a reference has no scheme");
+    }
+    if password(text).is_some() {
+        return Err("it has a password in it; `wincimg login HOST` keeps that for you");
     }
     let (named, digest) = match text.split_once('@') {
         Some((named, digest)) => (named, Some(digest)),

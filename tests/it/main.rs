@@ -34,6 +34,7 @@ mod lint;
 mod mirror;
 mod mirror_cli;
 mod mirror_faults;
+mod passwords;
 mod quoting;
 mod registry;
 mod registry_access;

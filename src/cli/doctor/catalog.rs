@@ -10,6 +10,7 @@ use reqwest::Url;
 use super::Check;
 use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
 use crate::diagnose::{Diagnose, in_one_line};
+use crate::foreign::without_password;
 use crate::net::{Http, RetryPolicy, host_of, shown};
 use crate::progress::Silent;
 
@@ -43,7 +44,10 @@ impl CatalogArg {
     pub(super) async fn check(&self, insecure: &[String], patience: Duration) -> Check {
         let address = self.address();
         // What stands in for a password there is not repeated.
-        let subject = Url::parse(address).map_or_else(|_| address.to_owned(), |url| shown(&url));
+        let subject = match Url::parse(address) {
+            Ok(url) if url.has_host() => shown(&url),
+            _ => without_password(address).into_owned(),
+        };
         let patience = match self.catalog {
             Some(_) => patience,
             None => patience.min(UNASKED),

@@ -7,6 +7,7 @@ use reqwest::Url;
 
 use super::error::EndpointError;
 use super::tls::TlsFiles;
+use crate::foreign::without_password;
 
 /// Where a daemon listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl Address {
         tls: Option<TlsFiles>,
     ) -> Result<(Self, Option<TlsFiles>), EndpointError> {
         let failed = |problem| EndpointError::Address {
-            text: text.to_owned(),
+            text: without_password(text).into_owned(),
             problem,
         };
         let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
@@ -66,7 +67,7 @@ impl Address {
 
 fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
     let url = Url::parse(&format!("tcp://{text}")).ok()?;
-    let plain = url.username().is_empty() && url.query().is_none() && url.fragment().is_none();
+    let plain = !text.contains('@') && url.query().is_none() && url.fragment().is_none();
     if !plain || !matches!(url.path(), "" | "/") {
         return None;
     }
