@@ -19,7 +19,7 @@ use self::daemon::DaemonArgs;
 use self::engine::{Engine, EngineArg, Reason};
 use self::review::Reviewer;
 use self::tags::TagArgs;
-use self::text::write_text;
+use self::text::{write_content, write_text};
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
@@ -31,12 +31,13 @@ use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, 
 use crate::engine::direct::{AssembleOptions, DirectEngine};
 use crate::engine::plans::PlannedImage;
 use crate::engine::publication::{Naming, Publication};
-use crate::layer::Compression;
+use crate::layer::{Compression, Listed, listing};
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
 use crate::oci::remote::Registry;
 use crate::oci::store::{Location, LocationError};
 use crate::progress::Progress;
+use crate::recipe::Plan;
 
 /// Build an image from a recipe, on the base that fits each host
 ///
@@ -109,6 +110,14 @@ struct Report<'a> {
     #[serde(flatten)]
     delivered: &'a Delivered,
     left_out: &'a [String],
+}
+
+/// A plan, and every file that it puts into the image.
+#[derive(Serialize)]
+struct PlanReport<'a> {
+    #[serde(flatten)]
+    plan: &'a Plan,
+    content: &'a [Listed],
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -319,18 +328,24 @@ impl Build {
     }
 
     fn print_plans(&self, images: &[PlannedImage], left_out: &[String]) -> Result<Answer, Failure> {
+        let contents = images.iter().map(|image| listing(&image.plan));
+        let contents = contents.collect::<Result<Vec<_>, _>>()?;
+        let plans = images.iter().map(|image| &image.plan).zip(&contents);
         write_result(None, |out| match self.format {
             Format::Text => {
-                for (index, image) in images.iter().enumerate() {
+                for (index, (plan, content)) in plans.enumerate() {
                     if index > 0 {
                         writeln!(out)?;
                     }
-                    write!(out, "{}", image.plan)?;
+                    write!(out, "{plan}")?;
+                    write_content(content, out)?;
                 }
                 Ok(())
             }
             Format::Json => {
-                let plans: Vec<_> = images.iter().map(|image| &image.plan).collect();
+                let plans: Vec<_> = plans
+                    .map(|(plan, content)| PlanReport { plan, content })
+                    .collect();
                 write_json(&json!({ "plans": plans, "left_out": left_out }), out)
             }
         })?;

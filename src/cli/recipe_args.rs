@@ -13,9 +13,11 @@ use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
 use crate::engine::plans::{BuildRequest, PlanError, PlannedImage};
+use crate::layer::secrets;
 use crate::oci::base::{BaseRegistry, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
+use crate::recipe::dockerignore::FILE_NAME;
 use crate::recipe::{Recipe, Settings};
 
 /// A recipe and the hosts that its images are for.
@@ -131,8 +133,30 @@ impl Wanted<'_> {
                 session.warn(warning);
             }
         }
+        // What cannot be read is told by whoever reads it.
+        let plans = images.iter().map(|image| secrets(&image.plan));
+        let found: BTreeSet<String> = plans.filter_map(Result::ok).flatten().collect();
+        if !found.is_empty() {
+            session.warn(secrets_warning(&found));
+        }
         Ok(images)
     }
+}
+
+/// Tells in one line which files look like secrets.
+fn secrets_warning(found: &BTreeSet<String>) -> String {
+    const MOST_NAMES: usize = 4;
+    let mut names: Vec<&str> = found.iter().map(String::as_str).collect();
+    let more = names.len().saturating_sub(MOST_NAMES);
+    names.truncate(MOST_NAMES);
+    let more = match more {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!(
+        "everybody who pulls the image can read what may be a secret: {}{more}; list it in {FILE_NAME} to leave it out",
+        names.join(", ")
+    )
 }
 
 /// Reads `KEY=VALUE`.

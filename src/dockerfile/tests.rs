@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use super::*;
-use crate::recipe::{Command, Embedded, FileSource, PlanBase, PlannedFile, Recipe, Settings, Step};
+use crate::recipe::{
+    Command, Embedded, FileSource, OnDisk, PlanBase, PlannedFile, Recipe, Settings, Step,
+};
 use crate::windows::iis::IisSettings;
 use crate::windows::registry::{KeyPath, RegistryData, RegistryEdit};
 use crate::windows::version::WindowsVersion;
@@ -291,7 +293,10 @@ fn the_context_is_laid_out_like_the_drive() {
     let mut plan = plan();
     plan.files = vec![
         file(
-            FileSource::Disk(folder.path().join("site")),
+            FileSource::Disk(OnDisk {
+                top: folder.path().to_owned(),
+                path: folder.path().join("site"),
+            }),
             r"C:\inetpub\wwwroot",
         ),
         file(FileSource::Text("x".to_owned()), r"C:\notes [1].txt"),

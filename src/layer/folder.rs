@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use super::content::{Layer, LinkTo};
 use super::error::LayerError;
 use super::path::LayerPath;
-use crate::recipe::dockerignore::Ignore;
+use crate::recipe::{LeftOut, OnDisk};
 
 impl Layer {
     /// Adds what is in `folder`: below `under`, or at the top of the drive where that is `None`.
@@ -15,13 +15,23 @@ impl Layer {
     /// Symbolic links stay links; they must point to something inside the folder. What a
     /// `.dockerignore` at the folder's top leaves out is not added.
     pub fn folder(&mut self, folder: &Path, under: Option<&LayerPath>) -> Result<(), LayerError> {
+        let (top, path) = (folder.to_owned(), folder.to_owned());
+        self.folder_of(&OnDisk { top, path }, under)
+    }
+
+    /// The same for a folder that comes from another one, whose `.dockerignore` counts too.
+    pub(super) fn folder_of(
+        &mut self,
+        folder: &OnDisk,
+        under: Option<&LayerPath>,
+    ) -> Result<(), LayerError> {
         if let Some(under) = under {
             self.directory(under.clone());
         }
         let mut walk = Walk {
-            root: folder,
+            root: &folder.path,
             under,
-            ignore: Ignore::of_folder(folder)?,
+            left_out: folder.left_out()?,
             layer: self,
         };
         let mut pending = vec![String::new()];
@@ -35,7 +45,7 @@ impl Layer {
 struct Walk<'a> {
     root: &'a Path,
     under: Option<&'a LayerPath>,
-    ignore: Ignore,
+    left_out: LeftOut,
     layer: &'a mut Layer,
 }
 
@@ -53,8 +63,8 @@ impl Walk<'_> {
             };
             let name = join(inside, name);
             let kind = entry.file_type().map_err(failed)?;
-            if self.ignore.leaves_out(&name) {
-                if kind.is_dir() && self.ignore.may_bring_back() {
+            if self.left_out.leaves_out(&name) {
+                if kind.is_dir() && self.left_out.may_bring_back(&name) {
                     pending.push(name);
                 }
                 continue;

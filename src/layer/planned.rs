@@ -17,10 +17,10 @@ impl Layer {
     fn planned_file(&mut self, file: &PlannedFile) -> Result<(), LayerError> {
         let path = layer_path(&file.target)?;
         match (&file.source, path) {
-            (FileSource::Disk(source), path) if source.is_dir() => {
-                self.folder(source, path.as_ref())?;
+            (FileSource::Disk(source), path) if source.path.is_dir() => {
+                self.folder_of(source, path.as_ref())?;
             }
-            (FileSource::Disk(source), Some(path)) => self.file(path, source.clone()),
+            (FileSource::Disk(source), Some(path)) => self.file(path, source.path.clone()),
             (FileSource::Text(text), Some(path)) => {
                 self.file(path, Bytes::from(text.clone().into_bytes()));
             }

@@ -121,6 +121,11 @@ impl Ignore {
         left_out
     }
 
+    /// Whether there are no rules.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether a folder that is left out may still hold something that is not.
     pub fn may_bring_back(&self) -> bool {
         self.0.iter().any(|rule| rule.includes)

@@ -1,11 +1,14 @@
 //! The files of a recipe: where each comes from, and where it goes in the image.
 
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use super::file::FileEntry;
+use super::on_disk::OnDisk;
 use super::plan::{Embedded, FileSource, PlannedFile};
 use super::text::{Text, Values};
-use super::{Recipe, RecipeError, Settings};
+use super::{Recipe, RecipeError, Settings, dockerignore};
+use crate::diagnose::in_one_line;
 use crate::windows::path::ImagePath;
 
 impl Recipe {
@@ -24,17 +27,18 @@ impl Recipe {
         }
         let mut own_name = None;
         let source = if let Some(text) = &entry.from {
-            let path = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
-            own_name = self.name_on_disk(text, &path)?;
-            FileSource::Disk(path)
+            let source = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
+            own_name = self.name_on_disk(text, &source)?;
+            FileSource::Disk(source)
         } else if let Some(text) = &entry.context {
             let resolved = self.resolve(text, values)?;
             let path = settings.context.join(self.relative(text, &resolved)?);
             if let Err(source) = std::fs::metadata(&path) {
                 return Err(self.not_in_context(text, path, settings.context, source));
             }
-            own_name = self.name_on_disk(text, &path)?;
-            FileSource::Disk(path)
+            let source = self.within(text, settings.context, path)?;
+            own_name = self.name_on_disk(text, &source)?;
+            FileSource::Disk(source)
         } else if let Some(text) = &entry.content {
             FileSource::Text(self.resolve(text, values)?)
         } else if let Some(text) = &entry.embedded {
@@ -69,10 +73,19 @@ impl Recipe {
     }
 
     /// The name that a file keeps when it goes into a folder; a folder's content has names of its own.
-    fn name_on_disk(&self, text: &Text, path: &Path) -> Result<Option<String>, RecipeError> {
-        let metadata = std::fs::metadata(path).map_err(|error| {
-            self.error(text, format!("cannot read {}: {error}", path.display()))
-        })?;
+    fn name_on_disk(&self, text: &Text, source: &OnDisk) -> Result<Option<String>, RecipeError> {
+        let path = &source.path;
+        let metadata =
+            std::fs::metadata(path).map_err(|error| self.unreadable(text, path, &error))?;
+        let is_left_out = source
+            .is_left_out()
+            .map_err(|error| self.error(text, in_one_line(&error)))?;
+        if is_left_out {
+            let rules = source.top.join(dockerignore::FILE_NAME);
+            let problem = format!("{} is left out by {}", path.display(), rules.display());
+            let hint = format!("add !{} to the end of that file", source.inside());
+            return Err(self.error(text, problem).with_hint(hint));
+        }
         if metadata.is_dir() {
             return Ok(None);
         }
@@ -85,12 +98,16 @@ impl Recipe {
         }
     }
 
+    fn unreadable(&self, text: &Text, path: &Path, error: &io::Error) -> RecipeError {
+        self.error(text, format!("cannot read {}: {error}", path.display()))
+    }
+
     fn not_in_context(
         &self,
         text: &Text,
         path: PathBuf,
         context: &Path,
-        source: std::io::Error,
+        source: io::Error,
     ) -> RecipeError {
         let (line, column) = self.origin.place_of(text.offset);
         RecipeError::NotInContext {
@@ -103,14 +120,34 @@ impl Recipe {
         }
     }
 
-    pub(super) fn in_recipe_folder(&self, text: &Text, path: &str) -> Result<PathBuf, RecipeError> {
+    /// A file or folder beside the recipe.
+    pub(super) fn in_recipe_folder(&self, text: &Text, path: &str) -> Result<OnDisk, RecipeError> {
         let relative = self.relative(text, path)?;
         match &self.origin.folder {
-            Some(folder) => Ok(folder.join(relative)),
+            Some(folder) => self.within(text, folder, folder.join(relative)),
             None => Err(self.error(
                 text,
                 "a recipe that ships has no folder of its own: use context",
             )),
+        }
+    }
+
+    /// Refuses what a link leads out of the folder that it comes from.
+    fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<OnDisk, RecipeError> {
+        let top = top.to_owned();
+        let source = OnDisk { top, path };
+        match source.escape() {
+            Ok(None) => Ok(source),
+            Ok(Some(target)) => {
+                let problem = format!(
+                    "{} leads out of its folder, to {}",
+                    source.path.display(),
+                    target.display()
+                );
+                let hint = "copy what it leads to into the folder";
+                Err(self.error(text, problem).with_hint(hint.to_owned()))
+            }
+            Err(error) => Err(self.unreadable(text, &source.path, &error)),
         }
     }
 

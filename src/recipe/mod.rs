@@ -33,6 +33,7 @@ mod host_process;
 mod iis;
 mod library;
 mod mistake;
+mod on_disk;
 mod plan;
 mod program;
 mod registry;
@@ -47,6 +48,7 @@ use file::RecipeFile;
 pub use file::{VariableType, schema};
 pub use host_process::NeedsWindowsInside;
 pub use library::{ShippedRecipe, shipped};
+pub use on_disk::{LeftOut, OnDisk};
 pub use plan::{Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
 use text::{Text, Values};
 

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::path::PathBuf;
 
 use serde::Serialize;
 use toml::Spanned;
 
 use super::file::RunEntry;
+use super::on_disk::OnDisk;
 use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
 use crate::shim;
@@ -98,7 +98,7 @@ pub struct PlannedFile {
 #[serde(rename_all = "snake_case")]
 pub enum FileSource {
     /// A file or folder on disk.
-    Disk(PathBuf),
+    Disk(OnDisk),
     /// The text itself.
     Text(String),
     /// A program that wincimg brings along.
@@ -166,7 +166,7 @@ impl fmt::Display for Command {
 impl fmt::Display for FileSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Disk(path) => write!(f, "{}", path.display()),
+            Self::Disk(source) => write!(f, "{}", source.path.display()),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
             Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }

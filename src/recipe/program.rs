@@ -41,10 +41,10 @@ impl Recipe {
                 continue;
             };
             match &file.source {
-                FileSource::Disk(folder) if !inside.is_empty() && folder.is_dir() => {
-                    match look(folder, inside) {
+                FileSource::Disk(source) if !inside.is_empty() && source.path.is_dir() => {
+                    match look(&source.path, inside) {
                         Ok(()) => return Ok(()),
-                        Err(names) => lacking.push((folder, names)),
+                        Err(names) => lacking.push((&source.path, names)),
                     }
                 }
                 _ if inside.is_empty() => return Ok(()),

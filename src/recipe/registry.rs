@@ -217,7 +217,9 @@ impl Recipe {
         if !alone {
             return Err(self.error(import, "an import takes nothing else"));
         }
-        let path = self.in_recipe_folder(import, &self.resolve(import, values)?)?;
+        let path = self
+            .in_recipe_folder(import, &self.resolve(import, values)?)?
+            .path;
         let bytes = std::fs::read(&path).map_err(|error| {
             self.error(import, format!("cannot read {}: {error}", path.display()))
         })?;

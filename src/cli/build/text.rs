@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
+use crate::layer::Listed;
 
 /// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
 /// not pushed.
@@ -21,6 +22,21 @@ pub(super) fn write_text(delivered: &Delivered, kept: &str, out: &mut dyn Write)
             writeln!(out, "  kept     {}", index.kept.join(", "))?;
         }
         write_copies(&index.copies, out)?;
+    }
+    Ok(())
+}
+
+/// Writes every file that a plan puts into the image, with its size.
+pub(super) fn write_content(content: &[Listed], out: &mut dyn Write) -> io::Result<()> {
+    if content.is_empty() {
+        return Ok(());
+    }
+    let total: u64 = content.iter().map(|file| file.size).sum();
+    let files = if content.len() == 1 { "file" } else { "files" };
+    writeln!(out, "content     {} {files}, {total} bytes", content.len())?;
+    let width = total.to_string().len();
+    for Listed { path, size } in content {
+        writeln!(out, "            {size:>width$}  {path}")?;
     }
     Ok(())
 }

@@ -2,20 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::recipe::dockerignore::Ignore;
 use crate::recipe::{FileSource, PlannedFile};
 
 /// The folder that goes into an image, where the output would go into that folder: the next image
 /// would hold this one, and so on. What `.dockerignore` leaves out does no harm.
 pub(super) fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
-    let FileSource::Disk(folder) = &file.source else {
+    let FileSource::Disk(source) = &file.source else {
         return None;
     };
+    let folder = source.path.as_path();
     let real = folder.canonicalize().ok().filter(|path| path.is_dir())?;
     let output = real_path(output)?;
     let inside = output.strip_prefix(&real).ok()?.to_str()?;
     // Rules that cannot be read are told when the folder is.
-    let is_left_out = Ignore::of_folder(folder).is_ok_and(|rules| rules.leaves_out(inside));
+    let rules = source.left_out();
+    let is_left_out = rules.is_ok_and(|rules| rules.leaves_out(inside));
     (!is_left_out).then_some(folder)
 }
 

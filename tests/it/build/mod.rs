@@ -2,6 +2,7 @@
 //! what it is asked, and against real components.
 
 mod configuration;
+mod context;
 mod formats;
 mod host_process;
 mod index;

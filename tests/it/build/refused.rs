@@ -140,7 +140,11 @@ fn a_password_in_the_registrys_name_is_not_repeated() {
         .args(["--registry", "me:secret@repo.lan"])
         .assert()
         .code(2)
-        .stderr(contains("config.json"));
+        .stderr(
+            contains("wincimg login repo.lan")
+                .and(contains("me:***@repo.lan"))
+                .and(contains("secret").not()),
+        );
 }
 
 #[test]

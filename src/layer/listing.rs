@@ -1,0 +1,181 @@
+//! The files that a plan puts into an image, by name and size; and those among them that look as if
+//! they were to stay at home.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::content::{Content, Layer, Source};
+use super::error::LayerError;
+use crate::recipe::Plan;
+
+/// How much of a file is read to see whether it has a private key.
+const KEY_LIMIT: u64 = 64 * 1024;
+
+/// One file of an image.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Listed {
+    /// Its path in the image.
+    pub path: String,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// The files that a plan puts into an image.
+pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
+    let mut layer = Layer::new(0);
+    layer.planned_files(&plan.files)?;
+    let mut files = Vec::new();
+    for (path, content) in layer.drive()? {
+        let size = match content {
+            Content::File(Source::Bytes(bytes)) => bytes.len() as u64,
+            Content::File(Source::Path(file)) => {
+                let found = fs::metadata(file).map_err(|source| LayerError::Read {
+                    path: file.clone(),
+                    source,
+                })?;
+                found.len()
+            }
+            Content::Symlink { .. } => 0,
+            Content::Directory | Content::Deletion => continue,
+        };
+        let path = format!(r"C:\{}", path.replace('/', r"\"));
+        files.push(Listed { path, size });
+    }
+    Ok(files)
+}
+
+/// What of a plan's files looks like a secret: where each is on disk.
+pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
+    let mut layer = Layer::new(0);
+    layer.planned_files(&plan.files)?;
+    let entries = layer.drive()?;
+    Ok(entries.into_iter().filter_map(secret).collect())
+}
+
+/// Where something is that looks like a secret; a `.git` for all that is in it.
+fn secret((path, content): (String, &Content)) -> Option<String> {
+    let Content::File(Source::Path(file)) = content else {
+        return None;
+    };
+    if let Some(below) = path.split('/').rev().position(is_git) {
+        let repository = file.ancestors().nth(below).filter(|folder| {
+            let name = folder.file_name().and_then(|name| name.to_str());
+            name.is_some_and(is_git)
+        });
+        // A file may have come there from elsewhere.
+        return Some(repository.unwrap_or(file).display().to_string());
+    }
+    let name = path.rsplit('/').next()?.to_ascii_lowercase();
+    let is_secret = match name.as_str() {
+        ".env" | "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" => true,
+        name => match name.rsplit_once('.')?.1 {
+            "pfx" | "p12" => true,
+            "pem" | "key" => !holds_only_what_is_public(file),
+            _ => is_environment(name),
+        },
+    };
+    is_secret.then(|| file.display().to_string())
+}
+
+fn is_git(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git")
+}
+
+/// `.env.production`, but not the example that goes into repositories.
+fn is_environment(name: &str) -> bool {
+    let kind = name.strip_prefix(".env.");
+    kind.is_some_and(|kind| !["example", "sample", "template", "dist"].contains(&kind))
+}
+
+/// Whether a file has certificates or public keys in PEM and nothing else of that kind.
+fn holds_only_what_is_public(file: &Path) -> bool {
+    let mut start = Vec::new();
+    let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
+    let opened = is_file.then(|| File::open(file).ok()).flatten();
+    let Some(Ok(_)) = opened.map(|file| file.take(KEY_LIMIT).read_to_end(&mut start)) else {
+        return false;
+    };
+    let text = String::from_utf8_lossy(&start);
+    let mut kinds = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("-----BEGIN "))
+        .peekable();
+    kinds.peek().is_some() && kinds.all(|kind| !kind.contains("PRIVATE"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn found(files: &[(&str, &str)]) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let mut layer = Layer::new(0);
+        layer.folder(folder.path(), None).unwrap();
+        let entries = layer.drive().unwrap();
+        let found: BTreeSet<String> = entries.into_iter().filter_map(secret).collect();
+        let inside = |path: &String| {
+            let inside = PathBuf::from(path);
+            let inside = inside.strip_prefix(folder.path()).unwrap();
+            inside.display().to_string()
+        };
+        found.iter().map(inside).collect()
+    }
+
+    #[test]
+    fn what_looks_like_a_secret_is_found_by_name() {
+        let files = [
+            "site/.env",
+            ".env.production",
+            "tls/SERVER.PFX",
+            "tls/server.key",
+            "tls/both.pem",
+            "home/.ssh/id_rsa",
+            ".git/config",
+            ".git/objects/aa/bb",
+            "lib/.git/HEAD",
+        ];
+        let found = found(&files.map(|file| (file, "x")));
+        let mut expected = [
+            "site/.env",
+            ".env.production",
+            "tls/SERVER.PFX",
+            "tls/server.key",
+            "tls/both.pem",
+            "home/.ssh/id_rsa",
+            ".git",
+            "lib/.git",
+        ];
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn what_is_made_to_be_shown_is_not() {
+        let certificate = "# a CA\n-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n";
+        let public = "-----BEGIN PUBLIC KEY-----\nMII=\n-----END PUBLIC KEY-----\n";
+        let both = format!("{certificate}-----BEGIN RSA PRIVATE KEY-----\nMII=\n");
+        let found = found(&[
+            ("ca.pem", certificate),
+            ("sign.key", public),
+            (".env.example", "KEY="),
+            (".gitignore", "obj"),
+            ("environment", "x"),
+            ("keyboard.js", "x"),
+            ("server.pem", &both),
+        ]);
+        assert_eq!(found, ["server.pem"]);
+    }
+}

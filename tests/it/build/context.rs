@@ -1,0 +1,172 @@
+//! What of a context goes into an image: what `.dockerignore` leaves out stays at home, links do not
+//! lead out, and what looks like a secret is told.
+
+use std::fs;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+
+use super::host_process::files_of;
+use crate::site::{Site, json_of, stderr};
+
+const HOST: [&str; 2] = ["--host-build", "17763.973"];
+
+/// A site with a recipe that takes `site` from its own folder and `assets` from the context.
+fn site() -> Site {
+    let site = Site::new();
+    site.write(
+        "web/recipe.toml",
+        "name = \"web\"\nbase = \"nanoserver\"\n\
+         [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n\
+         [[files]]\ncontext = \"assets\"\nto = 'C:\\assets'\n",
+    );
+    for file in [
+        "web/site/index.html",
+        "web/site/.env",
+        "web/site/logs/today.log",
+        "web/site/deep/server.key",
+        "assets/logo.png",
+        "assets/.env",
+        "assets/id_rsa",
+    ] {
+        site.write(file, "twelve bytes");
+    }
+    site
+}
+
+/// The paths of the files that go in, as a dry run lists them.
+fn listed(site: &Site) -> Vec<String> {
+    let plans = json_of(site.build("web").args(HOST).arg("--dry-run"));
+    let content = plans["plans"][0]["content"].as_array().unwrap();
+    let path = |file: &serde_json::Value| file["path"].as_str().unwrap().to_owned();
+    content.iter().map(path).collect()
+}
+
+#[test]
+fn the_dockerignore_at_the_top_counts_for_every_entry() {
+    let site = site();
+    site.write("web/.dockerignore", "**/.env\nsite/logs\n**/*.key\n");
+    site.write(".dockerignore", "assets/.env\nassets/id_*\nsite\n");
+    let expected = [r"C:\assets\logo.png", r"C:\site\index.html"];
+    assert_eq!(listed(&site), expected);
+
+    let output = ["--output", "oci:layout"];
+    let built = json_of(site.build("web").args(HOST).args(output));
+    let layers = built["images"][0]["layers"].as_array().unwrap();
+    let packed = files_of(&site, layers.last().unwrap());
+    let files: Vec<&str> = packed
+        .iter()
+        .map(|(path, _)| path.as_str())
+        .filter(|path| path.contains('.'))
+        .collect();
+    assert_eq!(files, ["Files/assets/logo.png", "Files/site/index.html"]);
+}
+
+#[test]
+fn a_dry_run_lists_what_goes_in_with_its_size() {
+    let site = site();
+    site.build("web")
+        .args(HOST)
+        .arg("--dry-run")
+        .assert()
+        .code(0)
+        .stdout(
+            contains("content     7 files, 84 bytes\n")
+                .and(contains("            12  C:\\assets\\.env\n"))
+                .and(contains("            12  C:\\site\\deep\\server.key\n")),
+        );
+}
+
+#[test]
+fn what_looks_like_a_secret_is_told_in_one_line_by_a_dry_run_and_by_a_build() {
+    let site = site();
+    for name in ["a.pfx", "b.pfx", "c.pfx"] {
+        site.write(&format!("assets/tls/{name}"), "x");
+    }
+    for arguments in [&["--dry-run"][..], &["--output", "oci:out"]] {
+        let output = site
+            .build("web")
+            .args(HOST)
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert!(output.status.success());
+        let said = stderr(&output);
+        let warnings: Vec<&str> = said.lines().filter(|it| it.contains("warning:")).collect();
+        let [warning] = warnings[..] else {
+            panic!("{said}");
+        };
+        assert!(
+            warning.contains("assets/.env, ") && warning.contains(" and 3 more"),
+            "{said}"
+        );
+        assert!(warning.contains(".dockerignore"), "{said}");
+    }
+    let own = site
+        .build("web")
+        .args(HOST)
+        .args(["--dry-run", "-q"])
+        .output()
+        .unwrap();
+    assert_eq!(stderr(&own), "");
+}
+
+#[test]
+fn a_file_that_is_named_and_left_out_is_an_error_with_its_place() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"settings.json\"\nto = 'C:\\'\n",
+    );
+    site.write("settings.json", "{}");
+    site.write(".dockerignore", "*.json\n");
+    site.build(".").args(HOST).assert().code(2).stderr(
+        contains("recipe.toml:4:8: ./settings.json is left out by ./.dockerignore")
+            .and(contains("hint: add !settings.json")),
+    );
+    site.write(".dockerignore", "[a\n");
+    site.build(".")
+        .args(HOST)
+        .assert()
+        .code(2)
+        .stderr(contains(".dockerignore:1"));
+}
+
+#[cfg(unix)]
+#[test]
+fn no_link_leads_out_of_the_folder_that_files_come_from() {
+    use std::os::unix::fs::symlink;
+
+    let site = Site::new();
+    let outside = tempfile::tempdir().unwrap();
+    fs::write(outside.path().join("passwd"), "the host's secret").unwrap();
+    fs::write(outside.path().join("x.reg"), "REGEDIT4\n").unwrap();
+    site.write("web/site/index.html", "hello");
+    symlink(outside.path(), site.path("web/lnk")).unwrap();
+    symlink(outside.path().join("passwd"), site.path("web/one")).unwrap();
+    symlink("site", site.path("web/inside")).unwrap();
+    let head = "name = \"web\"\nbase = \"nanoserver\"\n";
+    for (entry, context) in [
+        ("[[files]]\nfrom = \"lnk/passwd\"\nto = 'C:\\p'\n", "."),
+        ("[[files]]\nfrom = \"lnk\"\nto = 'C:\\p'\n", "."),
+        ("[[files]]\nfrom = \"one\"\nto = 'C:\\p'\n", "."),
+        ("[[files]]\ncontext = \"lnk/passwd\"\nto = 'C:\\p'\n", "web"),
+        ("[[registry]]\nimport = \"lnk/x.reg\"\n", "."),
+    ] {
+        site.write("web/recipe.toml", format!("{head}{entry}"));
+        site.build("web")
+            .args(HOST)
+            .args(["--context", context, "--output", "oci:out"])
+            .assert()
+            .code(2)
+            .stderr(contains("leads out of its folder, to").and(contains("recipe.toml:4:")));
+        assert!(!site.path("out").exists(), "{entry}");
+    }
+    let entry = "[[files]]\nfrom = \"inside/index.html\"\nto = 'C:\\p'\n";
+    site.write("web/recipe.toml", format!("{head}{entry}"));
+    site.build("web")
+        .args(HOST)
+        .arg("--dry-run")
+        .assert()
+        .code(0);
+}
