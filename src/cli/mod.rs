@@ -146,7 +146,7 @@ fn print_refusal(error: &clap::Error) {
         error.print()
     } else {
         let hint = typed::hint().unwrap_or_default();
-        write!(std::io::stderr(), "{hidden}hint: {hint}\n")
+        writeln!(std::io::stderr(), "{hidden}hint: {hint}")
     };
 }
 
