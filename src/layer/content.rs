@@ -203,7 +203,8 @@ fn arrange<'a>(
         .collect();
     sorted.sort_by(|(a_key, a), (b_key, b)| (a_key, &a.path).cmp(&(b_key, &b.path)));
 
-    // BuildKit gives the top directories no descriptor, which leaves the drive's root as it is.
+    // A daemon reads and writes the top directories and the hives without descriptors (hcsshim's
+    // `legacyLayerReader`), BuildKit too: the drive's root stays as it is.
     items.push(Item {
         name: top.to_owned(),
         content: &Content::Directory,

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::windows::path::{ImagePath, name_problem};
+use crate::windows::registry::upcase::upcase;
 
 /// The prefix that makes a tar entry the deletion of what it names.
 pub(super) const WHITEOUT_PREFIX: &str = ".wh.";
@@ -101,13 +102,12 @@ pub(super) fn fold(path: &str) -> String {
         .collect()
 }
 
-/// NTFS maps single characters, so a letter whose upper case is longer (`ß`) stays itself.
+/// NTFS maps single units by the table that the registry has too.
 fn upper(c: char) -> char {
-    let mut mapped = c.to_uppercase();
-    match (mapped.next(), mapped.next()) {
-        (Some(upper), None) => upper,
-        _ => c,
-    }
+    let upper = u16::try_from(u32::from(c)).ok().map(upcase);
+    upper
+        .and_then(|unit| char::from_u32(u32::from(unit)))
+        .unwrap_or(c)
 }
 
 #[cfg(test)]
@@ -194,6 +194,8 @@ mod tests {
     #[test]
     fn folding_joins_only_what_windows_joins() {
         assert_eq!(fold("Ünïcode"), fold("ÜNÏCODE"));
+        assert_eq!(fold("ᾳ"), fold("ᾼ"));
         assert_ne!(fold("straße"), fold("strasse"));
+        assert_ne!(fold("µ"), fold("Μ"));
     }
 }

@@ -1,4 +1,4 @@
-//! Delta hives against the world: a hive that Windows wrote, two independent readers, and damage.
+//! Delta hives against the world: a hive that Windows wrote, three independent readers, and damage.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,9 +10,11 @@
 mod damage;
 mod properties;
 mod readers;
+mod rules;
 mod sample;
 mod structure;
 
+use crate::support::kernel::check;
 use wincimg::windows::hive::{FileTime, write_deltas};
 use wincimg::windows::registry::{KeyPath, RegistryData, RegistryEdit};
 
@@ -31,5 +33,12 @@ fn set(key: &str, name: &str, data: RegistryData) -> RegistryEdit {
 fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
     let mut hives = write_deltas(edits, FileTime::from_unix_seconds(1_600_000_000)).unwrap();
     assert_eq!(hives.len(), 1, "one root touched, one hive");
-    hives.remove(0).bytes
+    sound(hives.remove(0).bytes)
+}
+
+/// A hive that was just written, after it was held to the rules of Windows' kernel.
+fn sound(bytes: Vec<u8>) -> Vec<u8> {
+    let found = check(&bytes).unwrap();
+    assert!(found.is_fresh(), "{found:?}");
+    bytes
 }

@@ -15,6 +15,7 @@ use wincimg::windows::registry::{
 use wincimg::windows::security::{Layout, SecurityDescriptor};
 
 use crate::support::descriptor::read as read_descriptor;
+use crate::support::kernel::check;
 
 const KEYS: [&str; 3] = ["alpha", "ß-µ", "ключ"];
 const VALUES: [&str; 3] = ["", "x", "Ünï"];
@@ -81,7 +82,10 @@ fn addition() -> impl Strategy<Value = RegistryEdit> {
 
 fn hive_of(edits: &[RegistryEdit]) -> Vec<u8> {
     let mut hives = write_deltas(edits, FileTime(1)).unwrap();
-    hives.pop().map(|hive| hive.bytes).unwrap_or_default()
+    hives
+        .pop()
+        .map(|hive| super::sound(hive.bytes))
+        .unwrap_or_default()
 }
 
 /// A registry without layers, which edits change one after the other.
@@ -176,6 +180,7 @@ fn has(plain: &Plain, key: &KeyPath) -> bool {
 fn software(hives: &[HiveFile]) -> Option<&[u8]> {
     let mut hives = hives.iter();
     let hive = hives.find(|hive| hive.name == "Software_Delta")?;
+    assert!(check(&hive.bytes).unwrap().is_fresh());
     Some(&hive.bytes)
 }
 

@@ -1,0 +1,322 @@
+//! Hives held to the rules of Windows' kernel: ours and Windows' own keep them, and of a hive that
+//! breaks one it is said which.
+
+use std::process::Command;
+
+use wincimg::windows::hive::{FileTime, Hive, empty_hive};
+use wincimg::windows::registry::{KeyMode, RegistryData, RegistryEdit};
+
+use super::sample::sample;
+use super::structure::Raw;
+use super::{hive_of, path, set};
+use crate::support::kernel::check;
+use crate::support::programs::component;
+
+const SYSTEM: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../shared/data/hives/SYSTEM_WIN_10_1709.xz"
+);
+
+/// A hive with every kind of record: long data, a deleted key and value, a new tree, an index.
+fn rich() -> Vec<RegistryEdit> {
+    let key = |name: &str| format!(r"HKLM\SOFTWARE\{name}");
+    let mut edits = vec![
+        set(&key("a"), "text", RegistryData::sz("some text")),
+        set(&key("a"), "number", RegistryData::dword(7)),
+        set(&key("a"), "long", RegistryData::binary(vec![7; 40_000])),
+        RegistryEdit::DeleteValue {
+            key: path(&key("a")),
+            name: "old".into(),
+        },
+        RegistryEdit::DeleteKey {
+            key: path(&key("gone")),
+        },
+        RegistryEdit::CreateKey {
+            key: path(&key("new")),
+            mode: KeyMode::Replace,
+        },
+        set(&key(r"new\below"), "", RegistryData::sz("x")),
+    ];
+    for name in ["ß", "µ", "ſ", "ı", "Ÿ", "ÿ2", "ﬁ", "Ж", "ё", "😀", "_", "^"] {
+        edits.push(set(
+            &key(&format!(r"a\{name}")),
+            name,
+            RegistryData::dword(1),
+        ));
+    }
+    for number in 0..600 {
+        let key = key(&format!(r"many\key {number}"));
+        edits.push(set(&key, "n", RegistryData::dword(number)));
+    }
+    edits
+}
+
+#[test]
+fn what_we_write_keeps_every_rule() {
+    let sound = check(&hive_of(&rich())).unwrap();
+    assert!(sound.is_fresh(), "{sound:?}");
+    assert_eq!((sound.keys, sound.values), (618, 617));
+    let special = (sound.long_values, sound.deleted_keys, sound.deleted_values);
+    assert_eq!(special, (1, 1, 1));
+    let empty = check(&empty_hive(FileTime(1)).unwrap()).unwrap();
+    assert!(empty.is_fresh() && empty.keys == 1, "{empty:?}");
+}
+
+#[test]
+fn the_delta_hive_that_windows_wrote_keeps_every_rule() {
+    let Some(bytes) = sample() else { return };
+    let sound = check(&bytes).unwrap();
+    assert_eq!((sound.keys, sound.values), (586, 820));
+    assert_eq!((sound.deleted_keys, sound.deleted_values), (2, 3));
+}
+
+#[test]
+fn a_whole_hive_that_windows_wrote_keeps_every_rule() {
+    if !std::path::Path::new(SYSTEM).exists() {
+        eprintln!("skipped: the sample hive is not here");
+        return;
+    }
+    let Some(xz) = component("xz") else { return };
+    let unpacked = Command::new(xz)
+        .args(["--decompress", "--stdout", SYSTEM])
+        .output();
+    let unpacked = unpacked.unwrap();
+    // It was copied while Windows had it open, so one sequence number is ahead.
+    let mut raw = Raw(unpacked.stdout);
+    raw.0.copy_within(4..8, 8);
+    raw.seal();
+    let sound = check(&raw.0).unwrap();
+    let found = Hive::read(&raw.0).unwrap();
+    assert_eq!(sound.keys, found.root.walk().count());
+    assert!(sound.keys > 10_000 && sound.long_values > 0, "{sound:?}");
+}
+
+/// Changes a hive, makes its checksum right again, and tells which rule it breaks now.
+fn broken(whole: &Raw, change: impl FnOnce(&mut Raw)) -> String {
+    let mut raw = whole.clone();
+    change(&mut raw);
+    raw.seal();
+    check(&raw.0).expect_err("a rule is broken")
+}
+
+impl Raw {
+    /// Makes the checksum right.
+    fn seal(&mut self) {
+        let sum = (0..127).fold(0, |sum, word| sum ^ self.header(4 * word));
+        self.0[508..512].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// Writes into a cell's content.
+    fn put(&mut self, cell: u32, at: usize, bytes: &[u8]) {
+        let start = 4096 + cell as usize + 4 + at;
+        self.0[start..start + bytes.len()].copy_from_slice(bytes);
+    }
+
+    fn word(&mut self, cell: u32, at: usize, number: u32) {
+        self.put(cell, at, &number.to_le_bytes());
+    }
+
+    fn named(&self, name: &str) -> u32 {
+        let keys = self.keys();
+        *keys
+            .iter()
+            .find(|&&key| self.key_name(key) == name)
+            .unwrap()
+    }
+}
+
+#[test]
+fn a_base_block_or_a_bin_that_is_not_whole_is_refused() {
+    let whole = Raw(hive_of(&rich()));
+    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
+        let said = broken(&whole, change);
+        assert!(said.starts_with(rule), "{rule}: {said}");
+    };
+    refused("the sequence numbers differ", &|raw| raw.0[4] ^= 2);
+    refused("version", &|raw| raw.0[24] = 7);
+    refused("the bins' size", &|raw| raw.0[41] ^= 1);
+    refused("no bin where one must be", &|raw| raw.0[4096] = 0);
+    refused("a bin has another's offset", &|raw| raw.0[4100] = 1);
+    refused("a cell's size is wrong", &|raw| raw.0[4096 + 32] ^= 4);
+    refused("no cell in use", &|raw| {
+        // The root's cell as a free one.
+        let at = 4096 + raw.header(36) as usize;
+        let size = raw.header(at).wrapping_neg();
+        raw.0[at..at + 4].copy_from_slice(&size.to_le_bytes());
+    });
+    let mut torn = whole.clone();
+    torn.0[100] ^= 1;
+    assert!(check(&torn.0).unwrap_err().starts_with("the checksum"));
+    assert!(check(&whole.0[..4096]).unwrap_err().starts_with("the bins"));
+}
+
+#[test]
+fn a_key_that_contradicts_those_around_it_is_refused() {
+    let whole = Raw(hive_of(&rich()));
+    let [a, new, below, gone] = ["a", "new", "below", "gone"].map(|name| whole.named(name));
+    let root = whole.header(36);
+    let list = whole.u32(a, 28);
+    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
+        let said = broken(&whole, change);
+        assert!(said.starts_with(rule), "{rule}: {said}");
+    };
+    refused("no nk record", &|raw| raw.put(a, 0, b"nx"));
+    refused("a cell has two owners", &|raw| {
+        // A key as its own subkey.
+        let (above, own) = (raw.u32(root, 28), raw.u32(new, 28));
+        raw.word(own, 4, new);
+        let entries = (0..raw.u16(above, 2)).map(|index| 4 + 8 * index);
+        let at = entries
+            .into_iter()
+            .find(|&at| raw.u32(above, at) == new)
+            .unwrap();
+        raw.word(own, 8, raw.u32(above, at + 4));
+    });
+    refused("a key has another parent", &|raw| raw.word(below, 16, a));
+    refused("only the root is a hive's entry", &|raw| {
+        raw.put(a, 2, &[0x24, 0]);
+    });
+    refused("a key's name is not in its cell", &|raw| {
+        raw.word(below, 72, 0xFFF0);
+    });
+    refused("a key's name is empty", &|raw| raw.word(root, 72, 0));
+    refused(
+        "a key's name is empty, too long or has a backslash",
+        &|raw| {
+            raw.put(root, 76, b"\\");
+        },
+    );
+    refused("a key has another number of subkeys", &|raw| {
+        raw.word(a, 20, 3);
+    });
+    refused("a subkey has another name's hash", &|raw| {
+        raw.put(below, 76, b"belox");
+    });
+    refused("subkeys are not sorted", &|raw| {
+        let [first, second] = [4, 12].map(|at| [raw.u32(list, at), raw.u32(list, at + 4)]);
+        raw.word(list, 4, second[0]);
+        raw.word(list, 8, second[1]);
+        raw.word(list, 12, first[0]);
+        raw.word(list, 16, first[1]);
+    });
+    refused("a subkey's name is longer", &|raw| raw.word(new, 52, 2));
+    refused("a leaf is empty", &|raw| raw.put(list, 2, &[0, 0]));
+    refused("an index is empty", &|raw| {
+        let many = raw.named("many");
+        let index = raw.u32(many, 28);
+        raw.put(index, 2, &[0, 0]);
+    });
+    refused("an unknown kind of list", &|raw| raw.put(list, 0, b"lx"));
+    // Marks of layers.
+    refused("an unknown mark of layers", &|raw| raw.put(a, 13, &[0x84]));
+    refused("the root does not merge", &|raw| raw.put(root, 13, &[0x80]));
+    refused("a key merges below one that hides", &|raw| {
+        raw.put(below, 13, &[0x80]);
+    });
+    refused("a deleted key has values", &|raw| raw.put(a, 13, &[1]));
+    refused("a mark of layers in a hive without", &|raw| raw.0[144] = 0);
+    let sound = check(&whole.0).unwrap();
+    assert_eq!((sound.deleted_keys, whole.u32(gone, 36)), (1, 0));
+}
+
+#[test]
+fn a_value_that_contradicts_its_data_is_refused() {
+    let whole = Raw(hive_of(&rich()));
+    let a = whole.named("a");
+    let value = |name: &str| {
+        let values = whole.values(a);
+        *values
+            .iter()
+            .find(|&&value| whole.value_name(value) == name)
+            .unwrap()
+    };
+    let [long, number, old, text] = ["long", "number", "old", "text"].map(value);
+    let big = whole.u32(long, 8);
+    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
+        let said = broken(&whole, change);
+        assert!(said.starts_with(rule), "{rule}: {said}");
+    };
+    refused("no vk record", &|raw| raw.put(text, 0, b"vx"));
+    refused("a value list is not in its cell", &|raw| {
+        raw.word(a, 36, 999);
+    });
+    refused("two values have one name", &|raw| {
+        raw.put(long, 20, b"TEXT");
+    });
+    refused("a value's name is longer", &|raw| raw.word(a, 60, 2));
+    refused("a value is longer than its key says", &|raw| {
+        raw.word(a, 64, 2);
+    });
+    refused("more than four bytes in place", &|raw| {
+        raw.word(number, 4, 0x8000_0005);
+    });
+    refused("data of no length", &|raw| raw.word(text, 4, 0));
+    refused("data is not in its cell", &|raw| raw.word(text, 4, 16_000));
+    refused("a deleted value has data", &|raw| raw.word(old, 4, 4));
+    refused("no db record", &|raw| raw.put(big, 0, b"dx"));
+    refused("long data has the wrong number", &|raw| {
+        raw.put(big, 2, &[2, 0]);
+    });
+    refused("no cell in use", &|raw| {
+        let list = raw.u32(big, 4);
+        raw.word(list, 4, 0x24);
+    });
+    refused("a cell has two owners", &|raw| {
+        let list = raw.u32(big, 4);
+        let first = raw.u32(list, 0);
+        raw.word(list, 4, first);
+    });
+}
+
+#[test]
+fn descriptors_that_are_no_ring_or_no_descriptors_are_refused() {
+    let whole = Raw(hive_of(&rich()));
+    let root = whole.header(36);
+    let first = whole.u32(root, 44);
+    let second = whole.u32(first, 4);
+    assert_ne!(first, second, "two descriptors at least");
+    let refused = |rule: &str, change: &dyn Fn(&mut Raw)| {
+        let said = broken(&whole, change);
+        assert!(said.starts_with(rule), "{rule}: {said}");
+    };
+    refused("no sk record", &|raw| raw.put(second, 0, b"sx"));
+    refused("a descriptor does not point back", &|raw| {
+        raw.word(second, 8, second);
+    });
+    refused("a descriptor counts fewer keys", &|raw| {
+        raw.word(second, 12, 1);
+    });
+    refused("a descriptor is not in its cell", &|raw| {
+        raw.word(second, 16, 0x4000);
+    });
+    refused("invalid descriptor", &|raw| raw.put(second, 20, &[2]));
+    refused("invalid descriptor", &|raw| raw.word(second, 24, 0x4000));
+    refused("a key's descriptor is not in the ring", &|raw| {
+        raw.word(first, 4, first);
+        raw.word(first, 8, first);
+    });
+}
+
+#[test]
+fn what_is_left_behind_is_counted() {
+    let whole = Raw(hive_of(&rich()));
+    let a = whole.named("a");
+    let mut raw = whole.clone();
+    // One value less in the list than there are.
+    raw.word(a, 36, whole.u32(a, 36) - 1);
+    let first = raw.u32(raw.header(36), 44);
+    let keys = raw.u32(first, 12);
+    raw.word(first, 12, keys + 2);
+    raw.word(a, 24, 1);
+    raw.0.extend([0; 512]);
+    let sound = check(&raw.0).unwrap();
+    assert!(sound.lost_cells > 0 && !sound.is_fresh());
+    assert_eq!(
+        (
+            sound.volatile_references,
+            sound.volatile_subkeys,
+            sound.rest
+        ),
+        (2, 1, 512)
+    );
+}

@@ -1,0 +1,275 @@
+//! Layers as Windows imports them: those of every recipe that ships, and of any tree.
+
+use std::collections::BTreeSet;
+
+use flate2::read::GzDecoder;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use serde_json::Value;
+use wincimg::layer::{Compression, Layer, LinkTo};
+use wincimg::windows::hive::{FileTime, in_every_windows, layer_hives};
+use wincimg::windows::registry::{RegistryData, RegistryEdit};
+
+use super::windows_import::{Imported, Place, import};
+use super::{TIMESTAMP, options, path};
+use crate::site::{Site, json_of};
+
+fn imported(site: &Site, layer: &Value, place: Place) -> Imported {
+    let digest = layer["digest"].as_str().unwrap().replace(':', "/");
+    let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
+    import(GzDecoder::new(blob.as_slice()), place).unwrap()
+}
+
+/// The layers that a build adds, imported.
+fn built(site: &Site, recipe: &[&str]) -> Vec<Imported> {
+    let built = json_of(site.build(recipe[0]).args(&recipe[1..]).args([
+        "--host-build",
+        "17763.973",
+        "--output",
+        "oci:layout",
+    ]));
+    let layers = built["images"][0]["layers"].as_array().unwrap();
+    let is_bottom = layers.iter().all(|layer| layer["from"] == "recipe");
+    layers
+        .iter()
+        .enumerate()
+        .filter(|(_, layer)| layer["from"] == "recipe")
+        .map(|(at, layer)| {
+            let place = match at {
+                0 if is_bottom => Place::Bottom,
+                _ => Place::Above,
+            };
+            imported(site, layer, place)
+        })
+        .collect()
+}
+
+#[test]
+fn windows_imports_the_layers_of_every_recipe_that_ships() {
+    let site = Site::new();
+    site.write("app/server.exe", "MZ");
+    site.write("app/data/größe 日本語.txt", "ü");
+    site.write("site/index.html", "<p>");
+    site.write("site/deep/er/x.json", "{}");
+    let shipped = json_of(assert_cmd::cargo::cargo_bin_cmd!("wincimg").arg("images"));
+    let names: BTreeSet<&str> = shipped["images"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|image| image["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, BTreeSet::from(["app", "iis", "pause"]));
+    for recipe in [
+        &["pause"][..],
+        &["app", "--set", "program=server.exe"],
+        &["iis"],
+        &["iis", "--set", "file_extensions=json"],
+    ] {
+        let layers = built(&site, recipe);
+        assert_eq!(layers.len(), 1, "{recipe:?}");
+        assert_eq!(layers[0].hives, 5, "{recipe:?}");
+        assert!(
+            layers[0]
+                .names()
+                .any(|name| name == "Files/wincimg/shim.exe")
+        );
+    }
+}
+
+#[test]
+fn windows_imports_the_bottom_layer_of_a_host_process_image() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"agent.exe\"]\n\
+         [[files]]\ncontent = \"x\"\nto = 'C:\\agent.exe'\n",
+    );
+    let layers = built(&site, &["."]);
+    assert_eq!((layers.len(), layers[0].hives), (1, 0));
+}
+
+/// What is put into a layer.
+#[derive(Debug, Clone)]
+enum Step {
+    File(String),
+    Folder(String),
+    Link(String, LinkTo),
+    Delete(String),
+}
+
+fn name() -> impl Strategy<Value = String> {
+    let names = [
+        "a",
+        "A",
+        "b",
+        "ß",
+        "ä",
+        "Ä",
+        "ᾳ",
+        "ᾼ",
+        "long name.txt",
+        "日本",
+    ];
+    vec(select(names.to_vec()), 1..4).prop_map(|names| names.join("/"))
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => name().prop_map(Step::File),
+        2 => name().prop_map(Step::Folder),
+        1 => (name(), any::<bool>()).prop_map(|(name, is_file)| {
+            Step::Link(name, if is_file { LinkTo::File } else { LinkTo::Directory })
+        }),
+        2 => name().prop_map(Step::Delete),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn windows_imports_any_layer_that_is_written(steps in vec(step(), 0..12), with_hives in any::<bool>()) {
+        let mut layer = Layer::new(TIMESTAMP);
+        for step in &steps {
+            match step {
+                Step::File(name) => layer.file(path(name), name.as_bytes().to_vec()),
+                Step::Folder(name) => layer.directory(path(name)),
+                Step::Link(name, to) => layer.symlink(path(name), "target", *to).unwrap(),
+                Step::Delete(name) => layer.delete(path(name)),
+            }
+        }
+        if with_hives {
+            let edit = RegistryEdit::SetValue {
+                key: r"HKLM\SOFTWARE\Shop".parse().unwrap(),
+                name: "Region".into(),
+                data: RegistryData::sz("EU"),
+            };
+            for hive in layer_hives(&[edit], &in_every_windows, FileTime(1)).unwrap() {
+                layer.hive(path(hive.name), hive.bytes);
+            }
+        }
+        let mut blob = Vec::new();
+        // What cannot be is refused before; the rest must be taken.
+        if layer.write(&mut blob, &options(Compression::Gzip)).is_ok() {
+            let imported = import(GzDecoder::new(blob.as_slice()), Place::Above);
+            let imported = imported.map_err(TestCaseError::fail)?;
+            prop_assert_eq!(imported.hives, if with_hives { 5 } else { 0 });
+            let deleted = steps.iter().filter(|step| matches!(step, Step::Delete(_))).count();
+            prop_assert_eq!(imported.deletions(), deleted);
+        }
+    }
+}
+
+/// An entry of a tar by hand: its name, kind and PAX records.
+type Crafted<'a> = (&'a str, tar::EntryType, Vec<(&'a str, String)>);
+
+fn crafted(entries: &[Crafted<'_>]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, kind, records) in entries {
+        let records: Vec<(&str, &[u8])> = records
+            .iter()
+            .map(|(key, value)| (*key, value.as_bytes()))
+            .collect();
+        builder.append_pax_extensions(records).unwrap();
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(*kind);
+        header.set_size(0);
+        header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+        if *kind == tar::EntryType::Link {
+            header.set_link_name("Files/x").unwrap();
+        }
+        header.set_cksum();
+        builder.append(&header, std::io::empty()).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+/// The records of an entry as a daemon writes them.
+fn records(attributes: u32, descriptor: Option<&str>) -> Vec<(&'static str, String)> {
+    let mut records = vec![
+        ("atime", "1580256000.5".to_owned()),
+        ("ctime", "1580256000".to_owned()),
+        ("LIBARCHIVE.creationtime", "1580256000".to_owned()),
+        ("MSWINDOWS.fileattr", attributes.to_string()),
+    ];
+    records.extend(descriptor.map(|text| ("MSWINDOWS.rawsd", text.to_owned())));
+    records
+}
+
+#[test]
+fn a_tar_that_windows_does_not_take_is_refused_with_the_reason() {
+    use tar::EntryType::{Directory, Link, Regular};
+    // O:BA G:SY without lists.
+    const OWNED: &str = "AQAAgBQAAAAkAAAAAAAAAAAAAAABAgAAAAAABSAAAAAgAgAAAQEAAAAAAAUSAAAA";
+    let top = |name| (name, Directory, records(16, None));
+    let file = |name| (name, Regular, records(32, Some(OWNED)));
+    let refused = |more: Vec<Crafted<'_>>| {
+        let mut entries = vec![top("Files"), top("Hives"), file("Files/x")];
+        entries.extend(more);
+        import(crafted(&entries).as_slice(), Place::Above).unwrap_err()
+    };
+    for (entries, reason) in [
+        (
+            vec![file("Files/a/b")],
+            "Files/a/b: its folder is not there",
+        ),
+        (vec![file("Files/X")], "Files/X: Files/x is there already"),
+        (vec![file("Files/x/y")], "Files/x/y: its folder is a file"),
+        (vec![file("Temp")], "Temp: a descriptor outside of Files"),
+        (vec![top("Temp")], "Temp: neither in Files nor in Hives"),
+        (vec![file("Files/a:b")], "Files/a:b: Windows has no file"),
+        (vec![file("Files/../x")], "Files/../x: Windows has no file"),
+        (vec![file("Files/.wh.x")], "Files/x is deleted again"),
+        (
+            vec![file("Hives/.wh.x")],
+            "Hives/.wh.x: a deletion outside of Files",
+        ),
+        (vec![file("Files/.wh.")], "Files/.wh.: Windows has no file"),
+        (vec![("y", Link, vec![])], "y: a hard link outside of Files"),
+        (
+            vec![("Files/y", Regular, records(32, None))],
+            "Files/y: no MSWINDOWS.rawsd",
+        ),
+        (
+            vec![("Files/y", Regular, records(32, Some("?")))],
+            "Files/y: a descriptor that is not base64",
+        ),
+        (
+            vec![("Files/y", Regular, records(32, Some("AQAAgA==")))],
+            "Files/y: invalid descriptor",
+        ),
+        (
+            vec![("Files/y", Regular, records(16, Some(OWNED)))],
+            "Files/y: attributes 0x10 of another kind of entry",
+        ),
+        (
+            vec![("Files/y", Directory, records(32, Some(OWNED)))],
+            "Files/y: attributes 0x20 of another kind of entry",
+        ),
+        (
+            vec![("Files/y", Regular, records(32, Some(OWNED)).split_off(1))],
+            "Files/y: no atime",
+        ),
+        (
+            vec![("Hives/Other_Delta", Regular, records(32, None))],
+            "Hives/Other_Delta: not the name of a layer's hive",
+        ),
+        (
+            vec![("Hives/Sam_Delta", Regular, records(32, None))],
+            "Hives/Sam_Delta: no base block",
+        ),
+    ] {
+        let said = refused(entries);
+        assert!(said.starts_with(reason), "{reason}: {said}");
+    }
+    let linked = ("Files/y", Link, Vec::new());
+    let whole = [top("Files"), top("Hives"), file("Files/x"), linked];
+    let imported = import(crafted(&whole).as_slice(), Place::Above).unwrap();
+    assert_eq!(imported.names().count(), 4, "a hard link is one more name");
+    let said = import(crafted(&[top("Files")]).as_slice(), Place::Above).unwrap_err();
+    assert_eq!(said, "Hives is missing");
+    let whole = [top("Files"), top("Hives"), file("Files/.wh.y")];
+    let said = import(crafted(&whole).as_slice(), Place::Bottom).unwrap_err();
+    assert_eq!(said, "Files/.wh.y: a deletion with nothing below");
+}

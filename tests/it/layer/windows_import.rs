@@ -1,0 +1,313 @@
+//! What Windows does with a layer's tar when it imports it, entry by entry, without Windows.
+//!
+//! After hcsshim's import and the reader of Windows' tar entries that it uses: entries are made one
+//! after the other and never found there, a folder before what is in it; names differ in more than
+//! case; `Hives` and `Files` are at the top; what a layer deletes is removed when all else is there,
+//! so it must not be what the layer brings; attributes, descriptors and times come from PAX records.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
+use crate::support::kernel;
+
+const DIRECTORY: u32 = 0x10;
+const REPARSE_POINT: u32 = 0x400;
+
+/// The hives that a layer above Windows' own may bring.
+const DELTAS: [&str; 5] = [
+    "System_Delta",
+    "Software_Delta",
+    "Sam_Delta",
+    "Security_Delta",
+    "DefaultUser_Delta",
+];
+
+/// Whether a layer lies on others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    Bottom,
+    Above,
+}
+
+/// What an import leaves on disk.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// Every entry by its name as Windows compares it, with its attributes.
+    entries: BTreeMap<Vec<u16>, Entry>,
+    deleted: BTreeSet<Vec<u16>>,
+    pub hives: usize,
+}
+
+#[derive(Debug, Clone)]
+struct Entry {
+    name: String,
+    attributes: u32,
+}
+
+/// The parts of a tar's entry that matter.
+struct Header {
+    name: String,
+    kind: tar::EntryType,
+    link: Option<String>,
+    records: BTreeMap<String, String>,
+    content: Vec<u8>,
+}
+
+/// Imports a tar; the error says at which entry Windows gives up, and why.
+pub fn import(tar: impl Read, place: Place) -> Result<Imported, String> {
+    let mut imported = Imported::default();
+    let mut archive = tar::Archive::new(tar);
+    for entry in archive.entries().map_err(|error| error.to_string())? {
+        let header = Header::of(entry).map_err(|error| error.to_string())?;
+        imported
+            .take(&header, place)
+            .map_err(|problem| format!("{}: {problem}", header.name))?;
+    }
+    imported.finish()
+}
+
+impl Header {
+    fn of(entry: std::io::Result<tar::Entry<'_, impl Read>>) -> std::io::Result<Self> {
+        let mut entry = entry?;
+        let mut records = BTreeMap::new();
+        if let Some(found) = entry.pax_extensions()? {
+            for record in found {
+                let record = record?;
+                let utf8 = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+                records.insert(utf8(record.key_bytes()), utf8(record.value_bytes()));
+            }
+        }
+        let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let link = entry.link_name_bytes();
+        let link = link.map(|link| String::from_utf8_lossy(&link).into_owned());
+        let kind = entry.header().entry_type();
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content)?;
+        Ok(Self {
+            name,
+            kind,
+            link,
+            records,
+            content,
+        })
+    }
+
+    /// A time as Windows gets it; without a record it would be in the year 1754.
+    fn time(&self, record: &str) -> Result<(), String> {
+        let value = self.records.get(record);
+        let value = value.ok_or_else(|| format!("no {record}"))?;
+        let (seconds, fraction) = value.split_once('.').unwrap_or((value, "0"));
+        let is_number = fraction.bytes().all(|digit| digit.is_ascii_digit());
+        match seconds.parse::<i64>() {
+            Ok(_) if is_number => Ok(()),
+            _ => Err(format!("{record} is no time: {value:?}")),
+        }
+    }
+
+    fn attributes(&self) -> Result<u32, String> {
+        let value = self.records.get("MSWINDOWS.fileattr");
+        let value = value.ok_or("no MSWINDOWS.fileattr")?;
+        let number = value.parse().map_err(|_| "attributes are no number")?;
+        let expected = match self.kind {
+            tar::EntryType::Directory => (true, false),
+            tar::EntryType::Symlink => (number & DIRECTORY != 0, true),
+            tar::EntryType::Regular => (false, false),
+            kind => return Err(format!("an entry of kind {kind:?}")),
+        };
+        let found = (number & DIRECTORY != 0, number & REPARSE_POINT != 0);
+        if found == expected {
+            Ok(number)
+        } else {
+            Err(format!("attributes {number:#x} of another kind of entry"))
+        }
+    }
+
+    /// A daemon's own layers have descriptors below `Files` and nowhere else: the top folders and the
+    /// hives are read and written without.
+    fn security(&self) -> Result<(), String> {
+        let is_inside = self.name.starts_with("Files/");
+        let Some(value) = self.records.get("MSWINDOWS.rawsd") else {
+            return require(!is_inside, "no MSWINDOWS.rawsd");
+        };
+        let bytes = BASE64_STANDARD.decode(value);
+        let bytes = bytes.map_err(|_| "a descriptor that is not base64")?;
+        kernel::descriptor(&bytes).ok_or("invalid descriptor")?;
+        require(is_inside, "a descriptor outside of Files")
+    }
+
+    fn extended(&self) -> Result<(), String> {
+        let known = [
+            "MSWINDOWS.fileattr",
+            "MSWINDOWS.rawsd",
+            "MSWINDOWS.mountpoint",
+        ];
+        for (key, value) in &self.records {
+            if key.starts_with("MSWINDOWS.xattr.") {
+                let decoded = BASE64_STANDARD.decode(value);
+                decoded.map_err(|_| "an attribute that is not base64")?;
+            } else if key.starts_with("MSWINDOWS.") && !known.contains(&key.as_str()) {
+                return Err(format!("unknown record {key}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Imported {
+    fn take(&mut self, header: &Header, place: Place) -> Result<(), String> {
+        let name = header.name.trim_end_matches('/');
+        check_name(name)?;
+        let (folder, base) = name.rsplit_once('/').unwrap_or(("", name));
+        if let Some(deleted) = base.strip_prefix(".wh.") {
+            return self.delete(folder, deleted, header, place);
+        }
+        if header.kind == tar::EntryType::Link {
+            return self.link(name, header.link.as_deref().unwrap_or_default());
+        }
+        for time in ["atime", "ctime", "LIBARCHIVE.creationtime"] {
+            header.time(time)?;
+        }
+        header.security()?;
+        header.extended()?;
+        let attributes = header.attributes()?;
+        if header.kind == tar::EntryType::Symlink
+            && header.link.as_deref().is_none_or(str::is_empty)
+        {
+            return Err("a link to nowhere".to_owned());
+        }
+        if name.starts_with("Hives/") {
+            if place == Place::Bottom || !DELTAS.contains(&base) {
+                return Err("not the name of a layer's hive".to_owned());
+            }
+            self.hives += 1;
+            kernel::check(&header.content)?;
+        } else if name.starts_with("Files/Windows/System32/config/") {
+            kernel::check(&header.content)?;
+        }
+        self.add(folder, name, attributes)
+    }
+
+    fn add(&mut self, folder: &str, name: &str, attributes: u32) -> Result<(), String> {
+        if folder.is_empty() && !matches!(name, "Files" | "Hives") {
+            return Err("neither in Files nor in Hives".to_owned());
+        }
+        if !folder.is_empty() {
+            let parent = self
+                .entries
+                .get(&key(folder))
+                .ok_or("its folder is not there")?;
+            if parent.attributes & DIRECTORY == 0 {
+                return Err("its folder is a file".to_owned());
+            }
+            if parent.attributes & REPARSE_POINT != 0 {
+                return Err("its folder is a link".to_owned());
+            }
+            if parent.name != folder {
+                return Err("its folder is spelled in another way".to_owned());
+            }
+        }
+        let entry = Entry {
+            name: name.to_owned(),
+            attributes,
+        };
+        match self.entries.insert(key(name), entry) {
+            None => Ok(()),
+            Some(there) => Err(format!("{} is there already", there.name)),
+        }
+    }
+
+    fn delete(
+        &mut self,
+        folder: &str,
+        deleted: &str,
+        header: &Header,
+        place: Place,
+    ) -> Result<(), String> {
+        if place == Place::Bottom {
+            return Err("a deletion with nothing below".to_owned());
+        }
+        if folder != "Files" && !folder.starts_with("Files/") {
+            return Err("a deletion outside of Files".to_owned());
+        }
+        if !header.content.is_empty() {
+            return Err("a deletion with content".to_owned());
+        }
+        self.deleted.insert(key(&format!("{folder}/{deleted}")));
+        Ok(())
+    }
+
+    fn link(&mut self, name: &str, target: &str) -> Result<(), String> {
+        if !name.starts_with("Files/") || !target.starts_with("Files/") {
+            return Err("a hard link outside of Files".to_owned());
+        }
+        let attributes = match self.entries.get(&key(target)) {
+            Some(target) if target.attributes & DIRECTORY == 0 => target.attributes,
+            _ => return Err(format!("no file {target} to link to")),
+        };
+        let (folder, _) = name.rsplit_once('/').unwrap_or(("", name));
+        self.add(folder, name, attributes)
+    }
+
+    /// What is left to do when the tar has ended.
+    fn finish(self) -> Result<Self, String> {
+        for top in ["Hives", "Files"] {
+            if !self.entries.contains_key(&key(top)) {
+                return Err(format!("{top} is missing"));
+            }
+        }
+        for deleted in &self.deleted {
+            let below = |name: &Vec<u16>| {
+                name.starts_with(deleted)
+                    && name
+                        .get(deleted.len())
+                        .is_none_or(|&unit| unit == u16::from(b'/'))
+            };
+            if let Some((_, entry)) = self.entries.iter().find(|(name, _)| below(name)) {
+                return Err(format!("{} is deleted again", entry.name));
+            }
+        }
+        Ok(self)
+    }
+
+    /// The names of the entries.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.values().map(|entry| entry.name.as_str())
+    }
+
+    pub fn deletions(&self) -> usize {
+        self.deleted.len()
+    }
+}
+
+/// Names that Windows can make a file of.
+fn check_name(name: &str) -> Result<(), String> {
+    let is_bad = |part: &str| {
+        part.is_empty()
+            || part == "."
+            || part == ".."
+            || part.ends_with(['.', ' '])
+            || part.contains(|c: char| c.is_control() || "<>:\"\\|?*".contains(c))
+            || part.encode_utf16().count() > 255
+    };
+    match name.split('/').find(|part| is_bad(part)) {
+        None => Ok(()),
+        Some(part) => Err(format!("Windows has no file {part:?}")),
+    }
+}
+
+/// A name as NTFS compares it.
+fn key(name: &str) -> Vec<u16> {
+    let units: Vec<u16> = name.encode_utf16().collect();
+    kernel::folded(&units)
+}
+
+fn require(holds: bool, problem: &str) -> Result<(), String> {
+    if holds {
+        Ok(())
+    } else {
+        Err(problem.to_owned())
+    }
+}
