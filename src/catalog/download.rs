@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use reqwest::{Method, Url};
 use serde::Serialize;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 
 use super::dialog::UpdateFile;
 use super::digests::in_words;
@@ -56,6 +56,9 @@ pub enum DownloadError {
     /// Something about the disk.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A file could not be looked at to its end, by a fault of this program.
+    #[error("cannot examine what was downloaded")]
+    Worker(#[source] JoinError),
     /// Two processes at one file.
     #[error("another process is downloading {}", .0.display())]
     Busy(PathBuf),
@@ -371,7 +374,22 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, DownloadError> {
     match spawn_blocking(work).await {
         Ok(outcome) => Ok(outcome?),
-        // It only ends early by a panic, which goes on here.
-        Err(error) => std::panic::resume_unwind(error.into_panic()),
+        Err(error) => Err(DownloadError::Worker(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_fault_in_a_worker_is_an_error_here() {
+        let work = || -> Result<(), FileError> { panic!("no such folder in the cabinet") };
+        let error = blocking(work).await.unwrap_err();
+        assert_eq!(error.to_string(), "cannot examine what was downloaded");
+        let cause = std::error::Error::source(&error).unwrap();
+        assert!(cause.to_string().contains("panicked"), "{cause}");
     }
 }

@@ -16,9 +16,11 @@ mod tests;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::sync::watch;
 
 use self::route::{Arrived, Route};
 use self::standing::Standing;
@@ -62,6 +64,19 @@ struct Seen {
     kept: Vec<Line>,
 }
 
+/// The digests of the images that are made, once they are.
+type Brought = watch::Receiver<Option<Vec<Digest>>>;
+
+/// What is made within this time need not be read where it is already.
+const SOON: Duration = Duration::from_secs(5);
+
+/// Whether an image that is there is one that is made soon.
+async fn will_be_brought(mut brought: Brought, digest: &Digest) -> bool {
+    let made = tokio::time::timeout(SOON, brought.wait_for(Option::is_some)).await;
+    let digests = made.ok().and_then(Result::ok);
+    digests.is_some_and(|all| all.as_ref().is_some_and(|all| all.contains(digest)))
+}
+
 impl Delivery<'_> {
     /// Waits for an engine to make the images of a publication, in their order, and brings them to
     /// every destination.
@@ -75,8 +90,17 @@ impl Delivery<'_> {
         }
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
-        let making = async { Ok(Box::pin(making).await?) };
-        let (made, seen) = tokio::try_join!(making, self.look(publication))?;
+        let (tell, brought) = watch::channel(None);
+        let making = async {
+            let made = Box::pin(making).await?;
+            tell.send_replace(Some(
+                made.iter()
+                    .filter_map(|it| it.digest_in(self.flavour))
+                    .collect(),
+            ));
+            Ok(made)
+        };
+        let (made, seen) = tokio::try_join!(making, self.look(publication, &brought))?;
         if self.destinations.is_empty() {
             return Ok(report::left_behind(publication, &made));
         }
@@ -90,9 +114,14 @@ impl Delivery<'_> {
 
     /// Looks at every destination, and refuses what would take something away there, or not start
     /// where it is to.
-    async fn look(&self, publication: &Publication<'_>) -> Result<Vec<Seen>, DeliveryError> {
+    async fn look(
+        &self,
+        publication: &Publication<'_>,
+        brought: &Brought,
+    ) -> Result<Vec<Seen>, DeliveryError> {
         let destinations = self.destinations.iter();
-        let looking = destinations.map(|destination| self.look_at(publication, destination));
+        let looking =
+            destinations.map(|destination| self.look_at(publication, destination, brought));
         let seen = try_join_all(looking).await?;
         let mut kept: Vec<&[Line]> = seen.iter().map(|seen| seen.kept.as_slice()).collect();
         if kept.is_empty() {
@@ -111,26 +140,35 @@ impl Delivery<'_> {
         &self,
         publication: &Publication<'_>,
         destination: &Destination,
+        brought: &Brought,
     ) -> Result<Seen, DeliveryError> {
         // An image's own tag cannot be joined.
         let existing = match self.existing {
             Existing::Join => Existing::Protect,
             existing => existing,
         };
+        // Only a registry can be trusted to have all of what a tag means.
+        let is_registry = matches!(destination, Destination::Registry(_));
+        let brought = is_registry.then_some(brought);
         let images = publication.images.iter().map(async |image| {
             let new = [Line::planned(image)];
             let (digest, _) = self
-                .look_at_tag(publication, &image.tag, &new, existing, destination)
+                .look_at_tag(
+                    publication,
+                    &image.tag,
+                    &new,
+                    existing,
+                    destination,
+                    brought,
+                )
                 .await?;
-            // Only a registry can be trusted to have all of what a tag means.
-            let is_registry = matches!(destination, Destination::Registry(_));
             Ok::<_, DeliveryError>(digest.filter(|_| is_registry))
         });
         let new: Vec<Line> = publication.images.iter().map(Line::planned).collect();
         let index = async {
             match &publication.index {
                 Some(tag) => {
-                    self.look_at_tag(publication, tag, &new, self.existing, destination)
+                    self.look_at_tag(publication, tag, &new, self.existing, destination, None)
                         .await
                 }
                 None => Ok((None, Vec::new())),
@@ -147,9 +185,14 @@ impl Delivery<'_> {
         new: &[Line],
         existing: Existing,
         destination: &Destination,
+        brought: Option<&Brought>,
     ) -> Result<(Option<Digest>, Vec<Line>), DeliveryError> {
         let location = destination.location(&publication.name, tag)?;
-        let standing = Standing::read(&location, existing, self.registry)
+        let is_brought = async |digest: &Digest| match brought {
+            Some(brought) => will_be_brought(brought.clone(), digest).await,
+            None => false,
+        };
+        let standing = Standing::read(&location, existing, self.registry, is_brought)
             .await
             .map_err(|error| DeliveryError::image(&location, error))?;
         let Some(standing) = standing else {

@@ -52,7 +52,8 @@ impl Delivery<'_> {
         let mut is_published = false;
         for _ in 0..ATTEMPTS {
             let asked = Instant::now();
-            let standing = Standing::read(location, self.existing, self.registry).await?;
+            let standing =
+                Standing::read(location, self.existing, self.registry, async |_| false).await?;
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
                 let kept = standing.kept(&new, self.existing, location)?;
                 return Ok(Published {

@@ -2,6 +2,7 @@
 
 use crate::engine::direct::Assembled;
 use crate::engine::docker::DaemonImage;
+use crate::oci::document::{Digest, Flavour};
 
 /// An image that an engine made.
 pub enum Made<'a> {
@@ -9,4 +10,21 @@ pub enum Made<'a> {
     Assembled(Box<Assembled>),
     /// All of it is in a daemon.
     InDaemon(Box<DaemonImage<'a>>),
+}
+
+impl Made<'_> {
+    /// The digest that it has in a registry, in these words or else its own; none where a daemon
+    /// decides that.
+    pub(super) fn digest_in(&self, flavour: Option<Flavour>) -> Option<Digest> {
+        let Self::Assembled(assembled) = self else {
+            return None;
+        };
+        match flavour {
+            None => Some(assembled.image.digest().clone()),
+            Some(flavour) => {
+                let image = assembled.image.in_flavour(flavour).ok()?;
+                Some(image.digest().clone())
+            }
+        }
+    }
 }

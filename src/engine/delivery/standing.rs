@@ -53,16 +53,18 @@ pub struct Taken {
 }
 
 impl Standing {
-    /// Looks at what a place has; nothing where it has nothing.
+    /// Looks at what a place has; nothing where it has nothing. What is of no interest, because it is
+    /// replaced or is the very image that is brought, is not read.
     pub(super) async fn read(
         location: &Location,
         existing: Existing,
         registry: &Registry,
+        is_brought: impl AsyncFnOnce(&Digest) -> bool,
     ) -> Result<Option<Self>, StoreError> {
         let Some((source, digest)) = Source::standing(location, registry).await? else {
             return Ok(None);
         };
-        if existing == Existing::Replace {
+        if existing == Existing::Replace || is_brought(&digest).await {
             return Ok(Some(Self {
                 digest,
                 index: None,

@@ -8,10 +8,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::error::DockerError;
-use super::transport::Answer;
-
-/// More of a document or a message is not read.
-const MOST_BYTES: usize = 32 << 20;
+use super::transport::{Answer, MOST_BYTES, TooLong};
 
 /// The body of an answer, piece by piece. Dropping it ends the connection.
 pub(super) struct Pieces {
@@ -54,7 +51,7 @@ impl Pieces {
         if bytes.len() <= MOST_BYTES {
             return Ok(());
         }
-        Err(self.unexpected(format!("it is longer than {MOST_BYTES} bytes")))
+        Err(self.unexpected(TooLong.to_string()))
     }
 
     fn read<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, DockerError> {

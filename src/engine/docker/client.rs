@@ -9,6 +9,7 @@
 //! layer and the digest of a push, and all of `/info` where one word is unknown. [`Client::tap`]
 //! takes those answers past it.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use tokio::sync::mpsc;
 use super::answer::one_line;
 use super::endpoint::Endpoint;
 use super::error::{ApiVersion, DockerError, EndpointError};
-use super::transport::{Answer, Transport};
+use super::transport::{Answer, TooLong, Transport};
 use crate::oci::remote::DaemonCredential;
 
 /// How long the daemon may take for an answer that needs no work.
@@ -100,8 +101,8 @@ impl Client {
                 match tap {
                     Some(tap) if answer.response.status().is_success() => {
                         // Whoever stopped waiting wants no answer.
-                        drop(tap.send(answer));
-                        Err(std::io::Error::other("the answer is read elsewhere").into())
+                        drop(tap.send(answer.without_end()));
+                        Err(io::Error::other("the answer is read elsewhere").into())
                     }
                     _ => Ok(answer.into_response()),
                 }
@@ -126,6 +127,10 @@ impl Client {
                 origin: self.endpoint.origin.to_string(),
                 source,
             },
+            Error::HyperResponseError { err } if is_too_long(&err) => DockerError::Answer {
+                what,
+                problem: TooLong.to_string(),
+            },
             Error::HyperResponseError { err: source } => DockerError::Broken { what, source },
             Error::DockerResponseServerError {
                 status_code: status,
@@ -144,6 +149,13 @@ impl Client {
             },
         }
     }
+}
+
+/// Whether the transport ended an answer because there was no end to it.
+fn is_too_long(error: &hyper::Error) -> bool {
+    let cause = std::error::Error::source(error);
+    let cause = cause.and_then(|cause| cause.downcast_ref::<io::Error>());
+    matches!(cause.and_then(io::Error::get_ref), Some(inner) if inner.is::<TooLong>())
 }
 
 /// A credential for a registry, as bollard takes it.

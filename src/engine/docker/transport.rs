@@ -4,7 +4,10 @@
 //! one who asked for it hangs up, so dropping an [`Answer`] is how work is cancelled.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
 
 use bollard::BollardRequest;
 use bollard::errors::Error;
@@ -13,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_util::task::AbortOnDropHandle;
@@ -21,6 +24,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::address::Address;
 use super::endpoint::Endpoint;
 use super::error::EndpointError;
+
+/// More of a document or a message is not read.
+pub(super) const MOST_BYTES: usize = 32 << 20;
+
+/// A document or a message has more bytes.
+#[derive(Debug, thiserror::Error)]
+#[error("it is longer than {MOST_BYTES} bytes")]
+pub(super) struct TooLong;
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
@@ -36,13 +47,20 @@ pub(super) struct Transport {
 pub(super) struct Answer {
     pub(super) response: Response<Incoming>,
     connection: AbortOnDropHandle<()>,
+    left: Arc<AtomicU64>,
 }
 
 impl Answer {
-    /// The answer for somebody who reads it to its end.
+    /// The answer for somebody who reads it to its end; it has at most [`MOST_BYTES`].
     pub(super) fn into_response(self) -> Response<Incoming> {
         drop(self.connection.detach());
         self.response
+    }
+
+    /// The answer for somebody who bounds what he takes of it.
+    pub(super) fn without_end(self) -> Self {
+        self.left.store(u64::MAX, Ordering::Relaxed);
+        self
     }
 }
 
@@ -60,7 +78,11 @@ impl Transport {
 
     /// Sends a request and waits for the head of the answer. An I/O error is one of connecting.
     pub(super) async fn send(&self, request: BollardRequest) -> Result<Answer, Error> {
-        let stream = self.open().await?;
+        let left = Arc::new(AtomicU64::new(MOST_BYTES as u64));
+        let stream = Bounded {
+            stream: self.open().await?,
+            left: Arc::clone(&left),
+        };
         let (mut sender, work) = http1::handshake(TokioIo::new(stream)).await?;
         // An error of the connection is also the one of the request or of the body.
         let work = tokio::spawn(async move { drop(work.await) });
@@ -68,6 +90,7 @@ impl Transport {
         Ok(Answer {
             response: sender.send_request(request).await?,
             connection,
+            left,
         })
     }
 
@@ -88,6 +111,59 @@ impl Transport {
                 }
             }
         }
+    }
+}
+
+/// A stream of which no more is read than is left.
+struct Bounded {
+    stream: Box<dyn Stream>,
+    left: Arc<AtomicU64>,
+}
+
+impl AsyncRead for Bounded {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, buffer))?;
+        let read = (buffer.filled().len() - before) as u64;
+        if read > self.left.load(Ordering::Relaxed) {
+            return Poll::Ready(Err(io::Error::other(TooLong)));
+        }
+        self.left.fetch_sub(read, Ordering::Relaxed);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Bounded {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 }
 

@@ -46,11 +46,24 @@ fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
     let site = Site::new();
-    let rule = |passed: &Passed| {
+    // Some registries have a status for it, others a code.
+    let refusals = [
+        (415, ""),
+        (
+            400,
+            r#"{"errors":[{"code":"MANIFEST_INVALID","message":null}]}"#,
+        ),
+    ];
+    let mut count = 0;
+    let rule = move |passed: &Passed| {
         let media_type = passed.header("content-type").unwrap_or_default();
         let docker = media_type.starts_with("application/vnd.docker.");
         match passed.method.as_str() {
-            "PUT" if docker => Fault::Answer(415, Vec::new(), String::new()),
+            "PUT" if docker => {
+                let (status, body) = refusals[count];
+                count += 1;
+                Fault::Answer(status, Vec::new(), body.into())
+            }
             _ => Fault::Pass,
         }
     };
@@ -58,15 +71,22 @@ async fn manifests_are_converted_for_a_registry_that_refuses_them_when_asked() {
     let host = proxy.host();
     let hosts = ["--host-build", "17763.973", "--host-build", "20348.2402"];
     let push = ["--registry", &host, "--insecure-registry", &host, "--push"];
-    let mut command = site.build("pause");
-    command.args(hosts).args(push);
-    let refused = command.assert().code(3);
-    let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
-    assert!(
-        said.contains("does not take a manifest of the type application/vnd.docker."),
-        "{said}"
-    );
-    assert!(said.contains("--manifest-format oci"), "{said}");
+    for (_, body) in refusals {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "17763.973"]).args(push);
+        let refused = command.assert().code(3);
+        let said = String::from_utf8(refused.get_output().stderr.clone()).unwrap();
+        assert!(
+            said.contains("does not take a manifest of the type application/vnd.docker."),
+            "{said}"
+        );
+        assert!(said.contains("--manifest-format oci"), "{said}");
+        assert_eq!(
+            said.contains("MANIFEST_INVALID"),
+            !body.is_empty(),
+            "{said}"
+        );
+    }
 
     let mut command = site.build("pause");
     command

@@ -1,6 +1,7 @@
 //! What is pushed and written: references, layers, an index, and that nothing goes twice.
 
 use std::fs;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -8,10 +9,18 @@ use axum::http::StatusCode;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
+use wincimg::oci::document::Flavour;
+use wincimg::oci::remote::Registry;
+use wincimg::oci::store::Sink;
+use wincimg::progress::Silent;
 
 use super::configuration::config_in;
 use crate::site::{Site, json_of};
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::options;
+use crate::support::proxy::{Fault, FaultProxy};
 use crate::support::serve::serve;
+use crate::support::windows_base::StandIn;
 
 #[test]
 fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
@@ -87,6 +96,37 @@ fn a_second_run_sends_nothing_and_gives_the_same_digests() {
         .filter(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "))
         .collect();
     assert!(sent.is_empty(), "{sent:?}");
+}
+
+/// Each request is a way to the registry and back, and a push to one nearby is little else.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_to_distribution_is_fourteen_requests_and_five_again() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let version = "10.0.17763.973";
+    let reference = format!("{}/windows/nanoserver:{version}", docker.host());
+    let registry = Registry::new(options(&docker.host()), Arc::new(Silent)).unwrap();
+    let sink = Sink::create(&reference.parse().unwrap(), &registry).await;
+    let base = StandIn::new(Flavour::Docker, version, &[(40_000, 1)]);
+    base.put(&sink.unwrap(), Some(version)).await;
+    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let host = proxy.host();
+    let site = Site::new();
+    let push = || {
+        let before = proxy.log().len();
+        let mut command = site.command(&["build", "pause", "--host-build", "17763.973"]);
+        command.args(["--base-registry", &host, "--registry", &host, "--push"]);
+        command.args(["--insecure-registry", &host]);
+        json_of(&mut command.into());
+        let asked = proxy.log().split_off(before);
+        let lines = asked.iter().map(|it| format!("{} {}", it.method, it.path));
+        lines.collect::<Vec<_>>()
+    };
+    let cold = push();
+    assert_eq!(cold.len(), 14, "{cold:#?}");
+    let again = push();
+    assert_eq!(again.len(), 5, "{again:#?}");
 }
 
 #[test]

@@ -53,6 +53,20 @@ fn names(asked: &Asked) -> Vec<String> {
 const SOME_ID: &str = "sha256:1f2e3d4c5b6a79880f1e2d3c4b5a69788f7e6d5c4b3a29181f0e9d8c7b6a5948";
 
 #[tokio::test]
+async fn a_document_without_end_is_not_read_to_it() {
+    let windows = WindowsDaemon::start();
+    windows.script(|script| {
+        let mut image = shown(SOME_ID, "10.0.17763.973", &[]);
+        image["Comment"] = json!("x".repeat(33 << 20));
+        script.images.insert(SOME_ID.to_owned(), image);
+    });
+    let daemon = connect(&windows).await.unwrap();
+    let error = daemon.image(SOME_ID).await.unwrap_err();
+    let said = chain(&error);
+    assert!(said.contains("longer than 33554432 bytes"), "{said}");
+}
+
+#[tokio::test]
 async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes_each_time() {
     let windows = WindowsDaemon::start();
     windows.script(|script| {
