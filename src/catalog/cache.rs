@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 
 use super::client::PAGE_LIMIT;
-use super::releaseinfo::{ReleaseInfoError, read_release_info};
+use super::releaseinfo::{ReleaseInfo, ReleaseInfoError, read_release_info};
 use crate::diagnose::{Blame, Diagnose};
 use crate::net::{Exchange, FileError, Http, HttpError};
 use crate::windows::table::TableError;
@@ -27,9 +27,12 @@ pub enum CacheError {
         /// The first row that is wrong.
         source: TableError,
     },
-    /// Not the address of a page.
-    #[error("invalid address of a page {0:?}: expected https://…")]
+    /// Neither the address of a page nor a file.
+    #[error("invalid page {0:?}: expected https://… or a file")]
     Address(String),
+    /// A file that no page of releases is.
+    #[error("{} is not a file of at most {} MiB", .0.display(), PAGE_LIMIT >> 20)]
+    NoPage(PathBuf),
     /// No answer.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -57,20 +60,22 @@ impl Diagnose for CacheError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Http(HttpError::Unreachable { .. }) => {
-                "check the network and HTTPS_PROXY, name a copy of the page with --release-info, or go on with the table as it is, without --refresh"
+                "check the network and HTTPS_PROXY, name a copy of the page (an address or a file) with --release-info, or go on with the table as it is, without --refresh"
             }
             Self::Http(error) => return error.hint(),
             Self::Page { .. } | Self::Unsound { .. } => {
                 "the table stays as it was: the same command without --refresh uses it"
             }
-            Self::File(_) | Self::Table { .. } | Self::Address(_) => return None,
+            Self::File(_) | Self::Table { .. } | Self::Address(_) | Self::NoPage(_) => {
+                return None;
+            }
         };
         Some(hint.to_owned())
     }
 
     fn blame(&self) -> Blame {
         match self {
-            Self::Address(_) => Blame::Request,
+            Self::Address(_) | Self::NoPage(_) => Blame::Request,
             Self::Http(error) => error.blame(),
             _ => Blame::Circumstances,
         }
@@ -94,30 +99,47 @@ pub fn load_updates(path: &Path) -> Result<Updates, CacheError> {
 }
 
 fn with_floor(cached: &Updates) -> Updates {
-    let floor = Updates::embedded().all().iter();
-    Updates::new(floor.chain(cached.all()).copied())
+    Updates::embedded().with(cached.all().iter().copied())
 }
 
-/// Reads the page of releases anew and puts the table made from it in the place of the cached one.
-pub async fn refresh_updates(http: &Http, page: &str, path: &Path) -> Result<Updates, CacheError> {
-    let url: Url = page
-        .parse()
-        .map_err(|_| CacheError::Address(page.to_owned()))?;
-    let exchange = Exchange::get("list the releases", url);
-    let html = http.repeat(|| http.page(&exchange, PAGE_LIMIT)).await?;
+/// Reads the page of releases anew, from its address or from a file, and puts the table made from
+/// it in the place of the cached one.
+pub async fn refresh_updates(
+    http: &Http,
+    page: &str,
+    path: &Path,
+) -> Result<ReleaseInfo, CacheError> {
+    let text = match page.parse::<Url>() {
+        Ok(url) if matches!(url.scheme(), "http" | "https") => {
+            let exchange = Exchange::get("list the releases", url);
+            http.repeat(|| http.page(&exchange, PAGE_LIMIT)).await?
+        }
+        Ok(_) if page.contains("://") => return Err(CacheError::Address(page.to_owned())),
+        _ => read_page(Path::new(page))?,
+    };
     // What an earlier refresh learnt stays known, unless it is damaged.
     let known = load_updates(path).unwrap_or_else(|_| Updates::embedded().clone());
-    let updates = read_release_info(&html, &known).map_err(|source| CacheError::Page {
+    let read = read_release_info(&text, &known).map_err(|source| CacheError::Page {
         url: page.to_owned(),
         source,
     })?;
-    let text = updates.to_string();
+    let text = read.updates.to_string();
     Updates::parse(&text).map_err(|source| CacheError::Unsound {
         url: page.to_owned(),
         source,
     })?;
     replace(path, &text).map_err(FileError::of("write", path))?;
-    Ok(updates)
+    Ok(read)
+}
+
+/// A page that somebody carried here.
+fn read_page(path: &Path) -> Result<String, CacheError> {
+    let metadata = fs::metadata(path).map_err(FileError::of("read", path))?;
+    if !metadata.is_file() || metadata.len() > PAGE_LIMIT {
+        return Err(CacheError::NoPage(path.to_owned()));
+    }
+    let bytes = fs::read(path).map_err(FileError::of("read", path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {

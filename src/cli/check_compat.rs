@@ -21,6 +21,7 @@ use super::input::is_stdin;
 use super::output::{terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
+use super::updates;
 use crate::cluster::live::NodeSnapshot;
 use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
@@ -157,6 +158,7 @@ impl CheckCompat {
         rollout.plan = self.plan.then_some(advice);
         self.say_what_is_left_out(&rollout, session);
         self.write(&rollout)?;
+        updates::warn_if_stale(session, request.today);
         if let Some(snapshot) = snapshot.filter(|_| self.kube.watch) {
             watch::follow(&self.kube, snapshot, &request, self.format)?;
         }
@@ -281,7 +283,7 @@ impl CheckCompat {
             changes.push(format!("{} as {simulation}{left}", nodes(moved)));
         }
         for kb in &self.simulate_hotfix {
-            if Updates::embedded().of_kb(*kb).next().is_none() {
+            if Updates::known().of_kb(*kb).next().is_none() {
                 return Err(Failure::usage(anyhow!(
                     "{kb} is not a cumulative update of a known build"
                 ))

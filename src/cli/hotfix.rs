@@ -4,15 +4,16 @@ mod fetch;
 mod resolve;
 mod script;
 mod search;
-mod table;
 mod update_args;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
 use super::Answer;
 use super::failure::Failure;
+use super::registry_args::read_time;
 use super::session::Session;
 use crate::catalog::{Catalog, DEFAULT_CATALOG};
 use crate::net::{Http, RetryPolicy};
@@ -48,17 +49,21 @@ impl Hotfix {
     }
 }
 
-/// Which hosts may be insecure.
+/// How hosts are reached.
 #[derive(Debug, Clone, Args)]
-struct HttpArgs {
+pub(super) struct HttpArgs {
     /// Allow plain HTTP or an unverified certificate for this host alone (repeatable)
     #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
     insecure: Vec<String>,
+    /// Give up after this time, such as 90s, 10m or 1h [default: never]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
+    timeout: Option<Duration>,
 }
 
 impl HttpArgs {
-    fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
-        Ok(Http::new(&self.insecure, RetryPolicy::default(), progress)?)
+    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
+        let http = Http::new(&self.insecure, RetryPolicy::default(), progress)?;
+        Ok(http.with_time_limit(self.timeout))
     }
 }
 

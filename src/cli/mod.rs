@@ -24,6 +24,7 @@ mod registry_args;
 mod render;
 mod session;
 mod typed;
+mod updates;
 
 use std::process::ExitCode;
 
@@ -84,6 +85,18 @@ enum Command {
 impl Command {
     fn run(self, session: &Session) -> Result<Answer, Failure> {
         match self {
+            // It can refresh the table first.
+            Self::Hotfix(_)
+            | Self::Completions(_)
+            | Self::Demo(_)
+            | Self::Doctor(_)
+            | Self::Images(_) => {}
+            _ => {
+                updates::known(session);
+            }
+        }
+        let relies_on_updates = matches!(self, Self::Base(_) | Self::Hotfix(_) | Self::Lint(_));
+        let result = match self {
             Self::Base(command) => command.run(session),
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
@@ -96,7 +109,11 @@ impl Command {
             Self::Lint(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
             Self::Render(command) => command.run(session),
+        };
+        if result.is_ok() && relies_on_updates {
+            updates::warn_if_stale(session, None);
         }
+        result
     }
 }
 

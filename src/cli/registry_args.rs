@@ -196,7 +196,7 @@ async fn asked_to_stop() {
     }
 }
 
-fn read_time(text: &str) -> Result<Duration, String> {
+pub(super) fn read_time(text: &str) -> Result<Duration, String> {
     let expected = || format!("invalid time {text:?}: expected 90s, 10m or 1h");
     let plain_seconds = text.parse().map(Duration::from_secs);
     let time = match plain_seconds {

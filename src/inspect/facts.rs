@@ -181,7 +181,7 @@ fn given(text: Option<&String>) -> Option<String> {
 }
 
 fn update_in(version: WindowsVersion) -> Option<UpdateFacts> {
-    let update = Updates::embedded().in_force(version)?;
+    let update = Updates::known().in_force(version)?;
     Some(UpdateFacts {
         kb: update.kb,
         date: update.date,

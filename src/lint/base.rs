@@ -206,7 +206,7 @@ fn fitting(host: HostBuild) -> Option<WindowsVersion> {
 
 /// The last monthly security update of a build, which is when base images are published.
 fn monthly(build: u32, limit: Option<u32>) -> Option<&'static Update> {
-    Updates::embedded()
+    Updates::known()
         .of_build(build)
         .iter()
         .rev()

@@ -232,7 +232,7 @@ fn version_of(tag: Option<&str>) -> TagVersion {
         .filter(|part| part.to_ascii_uppercase().starts_with("KB"))
         .find_map(|part| part.parse().ok());
     let updated = kb.and_then(|kb| {
-        Updates::embedded()
+        Updates::known()
             .of_kb(kb)
             .find(|update| build.is_none_or(|build| update.build == build))
     });

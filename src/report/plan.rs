@@ -29,7 +29,9 @@ fn title_of(rollout: &Rollout, action: &Action) -> String {
             rollout.workloads[*workload].id, pin.label, pin.value
         ),
         Action::Patch { to, kb, hosts, .. } => {
-            let update = kb.map(|kb| format!(" with {kb}")).unwrap_or_default();
+            let update = kb
+                .map(|kb| format!(" with {}", kb.in_advice()))
+                .unwrap_or_default();
             let names = in_words(hosts.iter().map(|&host| host_name(rollout, host)));
             match hosts.len() {
                 1 => format!("drain 1 node, then bring it to {to}{update}: {names}"),

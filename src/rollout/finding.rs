@@ -372,7 +372,9 @@ fn in_words(fix: Fix, host: Option<HostBuild>) -> String {
                 host,
                 or_hyperv: false,
             };
-            let with = kb.map(|kb| format!(" with {kb}")).unwrap_or_default();
+            let with = kb
+                .map(|kb| format!(" with {}", kb.in_advice()))
+                .unwrap_or_default();
             format!("{rebuild}; or drain the host and bring it to {to}{with}")
         }
         (fix, _) => fix.to_string(),

@@ -132,7 +132,7 @@ impl fmt::Display for Action {
                     _ => "drain the nodes one by one and bring them",
                 })?;
                 write!(f, " to {to}")?;
-                kb.map_or(Ok(()), |kb| write!(f, " with {kb}"))
+                kb.map_or(Ok(()), |kb| write!(f, " with {}", kb.in_advice()))
             }
         }
     }
@@ -235,9 +235,7 @@ fn patches(graph: &Graph<'_>, choice: &Choice, after: &mut Request) -> Vec<Actio
         targets.entry(to).or_default().push(host);
     }
     let actions = targets.into_iter().map(|(to, hosts)| {
-        let kb = Updates::embedded()
-            .reaching(to)
-            .and_then(|update| update.kb);
+        let kb = Updates::known().reaching(to).and_then(|update| update.kb);
         let nodes: Vec<&Node> = hosts
             .iter()
             .map(|&host| &graph.rollout.hosts[host])

@@ -101,7 +101,7 @@ pub fn apply_hotfix(kb: Kb, nodes: &mut [Node]) -> usize {
     let mut patched = 0;
     for node in nodes {
         let newer = node.build.and_then(|host| {
-            Updates::embedded()
+            Updates::known()
                 .of_kb(kb)
                 .map(Update::version)
                 .find(|version| version.build == host.version.build && *version > host.version)

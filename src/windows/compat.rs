@@ -177,7 +177,7 @@ fn lags(host: WindowsVersion, image: WindowsVersion) -> bool {
     let (Some(own), Some(revision)) = (host.revision, image.revision) else {
         return false;
     };
-    let updates = Updates::embedded();
+    let updates = Updates::known();
     let is_unlisted = updates
         .newest(image.build)
         .is_none_or(|newest| newest.version() < image);
@@ -262,10 +262,12 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
         Outcome::Unknown => Some(Fix::FindVersion),
         Outcome::Incompatible => {
             let hyperv_would = image.build <= host.version.build;
-            let update = Updates::embedded().reaching(image);
+            let update = update_for(image);
             // Server 2016 takes no revision but the image's, which no update may bring.
-            let patchable = runs(image.build) != Runs::OwnRevision
-                || update.is_some_and(|update| update.version() == image);
+            let patchable = match runs(image.build) {
+                Runs::OwnRevision => update.is_some_and(|update| update.version() == image),
+                _ => update.is_some() || Updates::known().reaching(image).is_none(),
+            };
             Some(match rule {
                 Rule::ClientProcessIsolation if hyperv_would => Fix::UseHyperV,
                 Rule::ClientProcessIsolation | Rule::HypervImageNewer
@@ -287,9 +289,17 @@ fn fix_for(rule: Rule, host: Option<HostBuild>, image: Option<WindowsVersion>) -
     }
 }
 
-/// The first update that brings a host to an image's revision.
+/// The update that brings a host to an image's revision, and not past what the image runs on.
+fn update_for(image: WindowsVersion) -> Option<&'static Update> {
+    let own = generation(image);
+    Updates::known().all_reaching(image).find(|update| {
+        runs(image.build) == Runs::OwnRevision || generation(update.version()) == own
+    })
+}
+
+/// What brings a host to an image's revision.
 fn patch(image: WindowsVersion) -> Fix {
-    let update = Updates::embedded().reaching(image);
+    let update = update_for(image);
     Fix::PatchHost {
         to: update.map_or(image, Update::version),
         kb: update.and_then(|update| update.kb),
@@ -309,7 +319,7 @@ pub fn base_release_for(build: u32) -> Option<&'static Release> {
 /// The floating tag whose newest image starts on a host: none where the host lags behind it.
 pub fn floating_tag_for(host: HostBuild) -> Option<&'static str> {
     let release = base_release_for(host.version.build)?;
-    let newest = Updates::embedded()
+    let newest = Updates::known()
         .newest(release.build)
         .map_or(WindowsVersion::of_build(release.build), Update::version);
     let verdict = judge(Some(host), Some(newest), Isolation::Process);

@@ -2,8 +2,9 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
+use jiff::Span;
 use jiff::civil::Date;
 use serde::Serialize;
 
@@ -115,14 +116,74 @@ pub struct Update {
     pub kind: UpdateKind,
 }
 
+/// What an update breaks, and the one that mends it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flaw {
+    /// The update that breaks something.
+    pub kb: Kb,
+    /// The update that mends it.
+    pub mended_by: Kb,
+    /// What breaks.
+    pub what: &'static str,
+}
+
+static FLAWS: LazyLock<Vec<Flaw>> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "embedded; a test parses every row")]
+    read_flaws(include_str!("data/update-flaws.tsv")).expect("the embedded table is sound")
+});
+
+fn read_flaws(text: &'static str) -> Result<Vec<Flaw>, TableError> {
+    read_rows(text, |row| {
+        let flaw = Flaw {
+            kb: row.value("KB number")?,
+            mended_by: row.value("KB number")?,
+            what: row.text("what breaks")?,
+        };
+        // Where it is said, for the next reader of the table.
+        row.text("source")?;
+        Ok(flaw)
+    })
+}
+
+impl Kb {
+    /// What the update breaks, where that is known.
+    pub fn flaw(self) -> Option<&'static Flaw> {
+        FLAWS.iter().find(|flaw| flaw.kb == self)
+    }
+
+    /// The update as advice names it: with what it breaks, where that is known.
+    pub fn in_advice(self) -> String {
+        self.flaw().map_or_else(
+            || self.to_string(),
+            |flaw| {
+                format!(
+                    "{self} (it breaks {}; {} mends that)",
+                    flaw.what, flaw.mended_by
+                )
+            },
+        )
+    }
+}
+
 impl Update {
+    /// Whether it is offered to every host: hotpatches are for hosts enrolled for them, previews
+    /// for those that ask.
+    pub fn is_regular(&self) -> bool {
+        self.kb.is_some() && !matches!(self.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
+    }
+
     /// What a host is once the update is on it.
     pub fn version(&self) -> WindowsVersion {
         WindowsVersion::new(self.build, self.revision)
     }
+
+    /// Its place in a table: one revision can have two articles, the newer one last.
+    fn order(&self) -> (WindowsVersion, Date) {
+        (self.version(), self.date)
+    }
 }
 
-/// A table of updates, sorted by build and revision. Its text is what [`Updates::parse`] reads.
+/// A table of updates, sorted by build, revision and date. Its text is what [`Updates::parse`] reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Updates(Vec<Update>);
 
@@ -131,10 +192,33 @@ static EMBEDDED: LazyLock<Updates> = LazyLock::new(|| {
     Updates::parse(include_str!("data/windows-updates.tsv")).expect("the embedded table is sound")
 });
 
+/// The table of this process, once it is chosen.
+static KNOWN: OnceLock<Updates> = OnceLock::new();
+
+/// A month, and some days for Microsoft's calendar to move.
+const FRESH_DAYS: i64 = 45;
+
 impl Updates {
     /// The table that ships with the program.
     pub fn embedded() -> &'static Self {
         &EMBEDDED
+    }
+
+    /// The table of this process: the one that was chosen, or else the embedded one.
+    pub fn known() -> &'static Self {
+        KNOWN.get().unwrap_or_else(|| Self::embedded())
+    }
+
+    /// Makes this the table of the process; the first choice stays.
+    pub fn choose(self) -> &'static Self {
+        KNOWN.get_or_init(|| self)
+    }
+
+    /// The day of the newest update, where that is so long ago that newer ones must be out.
+    pub fn stale_since(&self, today: Date) -> Option<Date> {
+        let newest = self.0.iter().map(|update| update.date).max()?;
+        let fresh_until = newest.checked_add(Span::new().days(FRESH_DAYS)).ok()?;
+        (today > fresh_until).then_some(newest)
     }
 
     /// Reads a table and refuses one with unreadable, unsorted or repeated rows.
@@ -153,7 +237,7 @@ impl Updates {
         for (update, out_of_order) in rows {
             if updates
                 .last()
-                .is_some_and(|last| last.version() >= update.version())
+                .is_some_and(|last| last.order() >= update.order())
             {
                 return Err(out_of_order);
             }
@@ -162,11 +246,19 @@ impl Updates {
         Ok(Self(updates))
     }
 
-    /// A table of these updates; of two for the same version the first one counts.
-    pub fn new(updates: impl IntoIterator<Item = Update>) -> Self {
-        let mut updates: Vec<Update> = updates.into_iter().collect();
-        updates.sort_by_key(Update::version);
-        updates.dedup_by_key(|update| update.version());
+    /// This table and those of the updates whose version it does not have; of two for the same
+    /// version the first one counts.
+    #[must_use]
+    pub fn with(&self, others: impl IntoIterator<Item = Update>) -> Self {
+        let unknown = others
+            .into_iter()
+            .filter(|update| self.exact(update.version()).is_none());
+        let mut added: Vec<Update> = unknown.collect();
+        added.sort_by_key(Update::version);
+        added.dedup_by_key(|update| update.version());
+        let mut updates = self.0.clone();
+        updates.extend(added);
+        updates.sort_by_key(Update::order);
         Self(updates)
     }
 
@@ -200,11 +292,39 @@ impl Updates {
         updates[..after].last()
     }
 
-    /// The first update that brings a host to a version or past it.
+    /// The first update that brings a host to a version or past it: its own, else one that every
+    /// host is offered, else a preview.
     pub fn reaching(&self, version: WindowsVersion) -> Option<&Update> {
-        let revision = version.revision?;
-        let updates = self.of_build(version.build);
-        updates.get(updates.partition_point(|update| update.revision < revision))
+        self.all_reaching(version).next()
+    }
+
+    /// Every update that brings a host to a version or past it, the best one first; never a hotpatch.
+    pub fn all_reaching(&self, version: WindowsVersion) -> impl Iterator<Item = &Update> {
+        let updates = version.revision.map_or(&[][..], |revision| {
+            let updates = self.of_build(version.build);
+            &updates[updates.partition_point(|update| update.revision < revision)..]
+        });
+        let is_best = move |update: &&Update| update.is_regular() || update.version() == version;
+        let installed = || {
+            updates
+                .iter()
+                .filter(|update| update.kind != UpdateKind::Hotpatch)
+        };
+        let best = installed().filter(is_best);
+        best.chain(installed().filter(move |update| !is_best(update)))
+    }
+
+    /// The newest update of a build that every host of it is offered.
+    pub fn newest_regular(&self, build: u32) -> Option<&Update> {
+        let mut updates = self.of_build(build).iter().rev();
+        updates.find(|update| update.is_regular())
+    }
+
+    /// The builds that the table has updates of, oldest first.
+    pub fn builds(&self) -> Vec<u32> {
+        let mut builds: Vec<u32> = self.0.iter().map(|update| update.build).collect();
+        builds.dedup();
+        builds
     }
 
     /// The updates of one build, oldest first.
@@ -239,8 +359,101 @@ mod tests {
     #[test]
     fn every_row_parses_and_versions_are_sorted_and_unique() {
         let table = Updates::parse(include_str!("data/windows-updates.tsv")).unwrap();
-        assert_eq!(table.all().len(), 689);
-        assert!(table.all().is_sorted_by(|a, b| a.version() < b.version()));
+        assert_eq!(table.all().len(), 847);
+        assert!(table.all().is_sorted_by(|a, b| a.order() < b.order()));
+    }
+
+    /// The second Tuesday of a day's month.
+    fn patch_tuesday(day: Date) -> Date {
+        day.nth_weekday_of_month(2, jiff::civil::Weekday::Tuesday)
+            .unwrap()
+    }
+
+    #[test]
+    fn kinds_agree_with_the_calendar() {
+        // Microsoft's own letters: a B that came a week late, and the early one of January 2018.
+        let by_microsoft = ["2016-09-20", "2018-01-03"];
+        for update in Updates::embedded().all() {
+            let is_tuesday = update.date == patch_tuesday(update.date);
+            let is_b = update.kind == UpdateKind::Week('B');
+            let known = by_microsoft.contains(&update.date.to_string().as_str());
+            assert!(!is_b || is_tuesday || known, "{update:?}");
+            if update.kind == UpdateKind::Hotpatch {
+                assert!(is_tuesday, "{update:?}");
+            }
+            if matches!(update.kind, UpdateKind::OutOfBand | UpdateKind::Preview) {
+                assert!(!is_tuesday, "{update:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_update_came_after_the_end_of_its_builds_support() {
+        // Windows 10 Enterprise shares these builds, and was served longer than the server.
+        let served_longer = [(18363, "2022-05-10"), (19042, "2023-05-09")];
+        for update in Updates::embedded().all() {
+            let release = super::super::release::of_build(update.build).unwrap();
+            let longer = served_longer
+                .iter()
+                .find(|(build, _)| *build == update.build)
+                .map(|(_, end)| end.parse().unwrap());
+            let end = longer.or(release.extended_end);
+            assert!(end.is_none_or(|end| update.date <= end), "{update:?}");
+        }
+    }
+
+    #[test]
+    fn every_flaw_is_of_a_listed_update_and_mended_by_a_later_one_of_its_build() {
+        assert!(!FLAWS.is_empty());
+        let only = |kb: Kb| *Updates::embedded().of_kb(kb).next().unwrap();
+        for flaw in FLAWS.iter() {
+            let (broken, mended) = (only(flaw.kb), only(flaw.mended_by));
+            assert_eq!(broken.build, mended.build);
+            assert!(broken.version() < mended.version());
+        }
+        assert_eq!(
+            kb("KB5122882").in_advice(),
+            "KB5122882 (it breaks Remote Desktop; KB5129237 mends that)"
+        );
+    }
+
+    #[test]
+    fn one_version_can_have_two_articles() {
+        let updates = Updates::embedded();
+        for article in ["KB3189866", "KB3193494"] {
+            let update = updates.of_kb(kb(article)).next().unwrap();
+            assert_eq!(update.version(), WindowsVersion::new(14393, 187));
+        }
+        let exact = updates.exact(WindowsVersion::new(14393, 187)).unwrap();
+        assert_eq!(exact.kb, Some(kb("KB3193494")));
+        assert_eq!(&updates.with(updates.all().iter().copied()), updates);
+    }
+
+    #[test]
+    fn the_next_one_up_is_neither_a_hotpatch_nor_a_preview() {
+        let next = |build, revision| {
+            let version = WindowsVersion::new(build, revision);
+            let update = Updates::embedded().reaching(version).unwrap();
+            update.version().to_string()
+        };
+        assert_eq!(next(26100, 2235), "26100.2314");
+        assert_eq!(next(26100, 2240), "26100.2314");
+        assert_eq!(next(18362, 1040), "18362.1082");
+        assert_eq!(next(18362, 1049), "18362.1049");
+        let preview = Updates::parse("18362\t1049\tKB4566116\t2020-08-20\tpreview\n").unwrap();
+        let update = preview.reaching(WindowsVersion::new(18362, 1040)).unwrap();
+        assert_eq!(update.revision, 1049);
+        let hotpatch = Updates::parse("26100\t2240\tKB5046696\t2024-11-12\thotpatch\n").unwrap();
+        assert_eq!(hotpatch.reaching(WindowsVersion::new(26100, 2000)), None);
+    }
+
+    #[test]
+    fn a_table_is_stale_when_a_month_is_missing() {
+        let table = Updates::parse("17763\t2\tKB4549949\t2026-09-14\tB\n").unwrap();
+        let stale = |day: &str| table.stale_since(day.parse().unwrap());
+        assert_eq!(stale("2026-09-01"), None);
+        assert_eq!(stale("2026-10-29"), None);
+        assert_eq!(stale("2026-10-30"), Some("2026-09-14".parse().unwrap()));
     }
 
     #[test]
@@ -255,7 +468,7 @@ mod tests {
             kb: Some(self::kb(kb)),
             ..Updates::embedded().all()[1]
         };
-        let table = Updates::new([
+        let table = Updates::parse("").unwrap().with([
             update("KB111111"),
             update("KB222222"),
             Updates::embedded().all()[0],

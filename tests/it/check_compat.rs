@@ -326,6 +326,8 @@ fn a_reader_that_goes_away_is_no_error() {
         "json",
         "--host-build",
         "20348.1",
+        "--on",
+        "2026-09-15",
     ]);
     for revision in 0..1000 {
         command.arg(format!("--image-build=20348.{revision}"));

@@ -563,7 +563,7 @@ fn the_defaults_that_the_guide_shows_are_taken() {
         assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
             .current_dir(stage.folder.path())
             .args(["check-compat", "--host-build", "17763.973"])
-            .args(["--image-build", "17763.973"])
+            .args(["--image-build", "17763.973", "--on", "2026-09-15"])
             .assert()
     };
     check().code(0).stderr("");

@@ -46,7 +46,12 @@ fn what_is_not_known_is_a_no_and_what_is_not_meant_is_wrong_usage() {
     let desk = Desk::new();
     desk.run(&["resolve", "17764.1"])
         .ended_with(1)
-        .said("no update of build 17764");
+        .said("no update of build 17764")
+        .said("the nearest one is 17763, as in: wincimg hotfix resolve --latest 17763")
+        .did_not_say("--refresh");
+    desk.run(&["resolve", "--latest", "29501"])
+        .ended_with(1)
+        .said("wincimg hotfix resolve --latest 29501 --refresh");
     desk.run(&["resolve", "KB9999999"])
         .ended_with(1)
         .said("KB9999999");
@@ -74,14 +79,14 @@ fn a_refresh_is_kept_and_used_by_later_runs() {
         "--insecure-registry",
         &desk.catalog.host,
     ];
-    let latest = ["resolve", "--latest", "17763"];
+    let latest = ["resolve", "--latest", "26100"];
     let before = desk.run(&latest).ended_with(0).stdout;
     let refreshed = desk
         .run(&[&latest[..], &refresh[..]].concat())
         .ended_with(0)
         .stdout;
     assert_ne!(before, refreshed);
-    assert_eq!(refreshed, "17763.9233 KB5131001 2026-09-08 B\n");
+    assert_eq!(refreshed, "26100.33500 KB5131031 2026-10-13 B\n");
     assert_eq!(desk.run(&latest).ended_with(0).stdout, refreshed);
 
     desk.catalog.set_release_info("<h1>We moved</h1>");
@@ -89,6 +94,109 @@ fn a_refresh_is_kept_and_used_by_later_runs() {
         .ended_with(3)
         .said("it has no table with the columns");
     assert_eq!(desk.run(&latest).ended_with(0).stdout, refreshed);
+}
+
+/// The page with the calendar of hotpatches, as its source has it.
+const MARKDOWN: &str = include_str!("../data/windows-server-release-info.md");
+
+#[test]
+fn a_page_carried_here_is_read_from_its_file() {
+    let desk = Desk::new();
+    let row = "| LTSC | 2026-09 B | soon | 17763.9333 | [KB5131041](https://a) |";
+    let page = MARKDOWN.replace(
+        "| LTSC | 2026-09 B | 2026-09-08 | 17763",
+        &format!("{row}\n| LTSC | 2026-09 B | 2026-09-08 | 17763"),
+    );
+    fs::write(desk.folder.path().join("page.md"), page).unwrap();
+    let refresh = ["--refresh", "--release-info", "page.md"];
+    let outcome = desk
+        .run(&[&["resolve", "20348.5550"], &refresh[..]].concat())
+        .ended_with(0)
+        .said("a row of the page was left out: no date in \"LTSC | 2026-09 B | soon");
+    assert_eq!(outcome.stdout, "20348.5550 KB5131021 2026-09-08 hotpatch\n");
+    assert_eq!(desk.catalog.requests(), [""; 0]);
+
+    let none = ["--refresh", "--release-info", "none.md"];
+    desk.run(&[&["resolve", "20348.5550"], &none[..]].concat())
+        .ended_with(3)
+        .said("cannot read none.md");
+    let folder = ["--refresh", "--release-info", "."];
+    desk.run(&[&["resolve", "20348.5550"], &folder[..]].concat())
+        .ended_with(2)
+        .said(". is not a file");
+}
+
+#[test]
+fn every_command_works_with_the_refreshed_table() {
+    let desk = Desk::new();
+    fs::write(desk.folder.path().join("page.md"), MARKDOWN).unwrap();
+    let simulated = || {
+        desk.wincimg_itself()
+            .args(["check-compat", "--host-build", "26100.33296"])
+            .args(["--image-build", "26100.33500", "--on", "2026-10-20"])
+            .args(["--simulate-hotfix", "KB5131031"])
+            .output()
+            .unwrap()
+    };
+    let before = simulated();
+    assert_eq!(before.status.code(), Some(2), "{before:?}");
+    desk.run(&[
+        "resolve",
+        "KB5131031",
+        "--refresh",
+        "--release-info",
+        "page.md",
+    ])
+    .ended_with(0);
+    let after = simulated();
+    assert_eq!(after.status.code(), Some(0), "{after:?}");
+    let base = desk
+        .wincimg_itself()
+        .args(["check-compat", "--host-build", "26100.33296"])
+        .args(["--image-build", "26100.33499", "--on", "2026-10-20"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&base.stdout);
+    assert!(
+        text.contains("bring the host to 26100.33500 with KB5131031"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_table_without_the_last_months_says_so() {
+    let desk = Desk::new();
+    let checked = |day: &str| {
+        let output = desk
+            .wincimg_itself()
+            .args(["check-compat", "--host-build", "17763.973"])
+            .args(["--image-build", "17763.973", "--on", day])
+            .output()
+            .unwrap();
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert_eq!(checked("2026-10-01"), "");
+    let words = checked("2027-01-01");
+    assert!(
+        words.contains("the newest update known is of 2026-09-14; to read what has come since: wincimg hotfix resolve --latest 17763 --refresh"),
+        "{words}"
+    );
+}
+
+#[test]
+fn an_update_that_breaks_something_is_named_with_its_mend() {
+    let desk = Desk::new();
+    let output = desk
+        .wincimg_itself()
+        .args(["check-compat", "--host-build", "14393.9418"])
+        .args(["--image-build", "14393.9512", "--on", "2026-09-20"])
+        .output()
+        .unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        text.contains("with KB5123099 (it breaks Remote Desktop; KB5129239 mends that)"),
+        "{text}"
+    );
 }
 
 #[test]

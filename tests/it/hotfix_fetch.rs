@@ -232,7 +232,7 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
     // Which file the listed size is about is not said.
     desk.catalog.change_last(|update| update.size = Some(1008));
     let outcome = desk
-        .ask(&["fetch", "--latest", "26100", "--output", "out"])
+        .ask(&["fetch", "26100.33296", "--output", "out"])
         .ended_with(0);
     assert_eq!(outcome.stdout, format!("out/{checkpoint}\nout/{target}\n"));
     assert_eq!(desk.names(), [checkpoint, target]);
@@ -240,8 +240,7 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
     let script = desk
         .run(&[
             "script",
-            "--latest",
-            "26100",
+            "26100.33296",
             "--files",
             "out",
             "--from-dir",

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::table::TableArgs;
 use super::update_args::{PickArgs, WhatArgs};
 use super::{CatalogArgs, HttpArgs};
 use crate::catalog::{Expected, download};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
+use crate::cli::updates::RefreshArgs;
 use crate::cli::{Answer, progress, registry_args};
 
 /// Download every file of the update that brings a host to a build, verified
@@ -35,7 +35,7 @@ pub(super) struct Fetch {
     #[arg(long)]
     without_digest: bool,
     #[command(flatten)]
-    table: TableArgs,
+    table: RefreshArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
     #[command(flatten)]
@@ -48,7 +48,7 @@ pub(super) struct Fetch {
 impl Fetch {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let updates = self.table.updates(&self.http, session)?;
-        let (kb, known) = self.what.to_fetch(&updates)?;
+        let (kb, known) = self.what.to_fetch(updates)?;
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let (picked, fetched) = registry_args::run_in_one_thread(async {

@@ -5,12 +5,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::HttpArgs;
-use super::table::TableArgs;
 use super::update_args::{Between, Known, LookUp, WhatArgs};
 use crate::cli::Answer;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
+use crate::cli::updates::RefreshArgs;
 use crate::windows::update::Update;
 
 /// Say which update brings a host to a build, or to which build an update brings it
@@ -26,7 +26,7 @@ pub(super) struct Resolve {
     #[command(flatten)]
     what: WhatArgs,
     #[command(flatten)]
-    table: TableArgs,
+    table: RefreshArgs,
     #[command(flatten)]
     http: HttpArgs,
     /// The form of the result
@@ -37,7 +37,7 @@ pub(super) struct Resolve {
 impl Resolve {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let updates = self.table.updates(&self.http, session)?;
-        match self.what.look_up(&updates)? {
+        match self.what.look_up(updates)? {
             LookUp::Found(known) => {
                 write_result(None, |out| match self.format {
                     Format::Text => known.updates.iter().try_for_each(|update| {

@@ -7,7 +7,6 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::json;
 
-use super::table::TableArgs;
 use super::update_args::{PickArgs, WhatArgs};
 use super::{CatalogArgs, HttpArgs};
 use crate::catalog::{
@@ -17,6 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::progress;
 use crate::cli::session::Session;
+use crate::cli::updates::RefreshArgs;
 use crate::cli::{Answer, registry_args};
 use crate::net::Hasher;
 use crate::windows::update::{Kb, Update};
@@ -55,7 +55,7 @@ pub(super) struct MakeScript {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
-    table: TableArgs,
+    table: RefreshArgs,
     #[command(flatten)]
     catalog: CatalogArgs,
     #[command(flatten)]
@@ -88,7 +88,7 @@ impl MakeScript {
             }
         };
         let updates = self.table.updates(&self.http, session)?;
-        let (kb, known) = self.what.to_fetch(&updates)?;
+        let (kb, known) = self.what.to_fetch(updates)?;
         let package = match &self.files {
             Some(folder) => in_folder(folder, kb, self.pick.arch, known)?,
             None => self.in_catalog(kb, known, session)?,

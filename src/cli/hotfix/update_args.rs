@@ -9,7 +9,8 @@ use crate::catalog::{
     Arch, Catalog, Criteria, Hit, Product, Title, UpdateFile, build_of, parse_update_id, select,
 };
 use crate::cli::failure::Failure;
-use crate::windows::update::{Kb, Update, UpdateKind, Updates};
+use crate::windows::release;
+use crate::windows::update::{Kb, Update, Updates};
 use crate::windows::version::WindowsVersion;
 
 /// A build or an article.
@@ -125,12 +126,9 @@ impl WhatArgs {
 }
 
 fn latest(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Failure> {
-    let regular = |update: &&Update| {
-        update.kb.is_some() && !matches!(update.kind, UpdateKind::Hotpatch | UpdateKind::Preview)
-    };
-    match updates.of_build(version.build).iter().rev().find(regular) {
+    match updates.newest_regular(version.build) {
         Some(update) => Ok(LookUp::Found(Known::only(update))),
-        None => Err(unknown_build(version)),
+        None => Err(unknown_build(version, updates)),
     }
 }
 
@@ -139,7 +137,7 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Fail
         return Ok(LookUp::Found(Known::only(update)));
     }
     if updates.of_build(version.build).is_empty() {
-        return Err(unknown_build(version));
+        return Err(unknown_build(version, updates));
     }
     if version.revision.is_none() {
         return Err(
@@ -155,9 +153,26 @@ fn by_version(version: WindowsVersion, updates: &Updates) -> Result<LookUp, Fail
     }))
 }
 
-fn unknown_build(version: WindowsVersion) -> Failure {
-    Failure::no(anyhow!("no update of build {} is known", version.build))
-        .hint("a newer release may be known to Microsoft's page: add --refresh")
+/// Microsoft's page can only have a newer release; it never gets an older one.
+fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
+    let build = version.build;
+    let failure = Failure::no(anyhow!("no update of build {build} is known"));
+    let builds = updates.builds();
+    if builds.last().is_none_or(|newest| build > *newest) && release::of_build(build).is_none() {
+        return failure.hint(format!(
+            "if it is a new release, Microsoft's page has it: wincimg hotfix resolve --latest \
+             {build} --refresh"
+        ));
+    }
+    let nearest = builds.iter().min_by_key(|known| known.abs_diff(build));
+    let nearest = nearest.map_or_else(String::new, |known| {
+        format!("the nearest one is {known}, as in: wincimg hotfix resolve --latest {known}; ")
+    });
+    let builds: Vec<String> = builds.iter().map(ToString::to_string).collect();
+    failure.hint(format!(
+        "{nearest}updates are known of the builds {}",
+        builds.join(", ")
+    ))
 }
 
 impl Between {

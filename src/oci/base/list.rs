@@ -71,7 +71,7 @@ impl Key {
             Names::Nothing => None,
         };
         let with_revision = version.filter(|version| version.revision.is_some());
-        let update = with_revision.and_then(|version| Updates::embedded().exact(version));
+        let update = with_revision.and_then(|version| Updates::known().exact(version));
         let kb = match tag.names {
             Names::Update { kb, .. } => Some(kb),
             _ => update.and_then(|update| update.kb),
@@ -99,7 +99,7 @@ impl Key {
 
 /// The revision that a KB brings, where it brings exactly one.
 fn version_of(build: u32, kb: Kb) -> WindowsVersion {
-    let mut updates = Updates::embedded()
+    let mut updates = Updates::known()
         .of_kb(kb)
         .filter(|update| update.build == build);
     match (updates.next(), updates.next()) {

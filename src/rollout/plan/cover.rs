@@ -33,7 +33,7 @@ fn serves(base: WindowsVersion, host: Served) -> bool {
 
 pub(super) fn base_for(host: WindowsVersion) -> WindowsVersion {
     match base_release_for(host.build) {
-        Some(release) if release.build != host.build => Updates::embedded()
+        Some(release) if release.build != host.build => Updates::known()
             .newest(release.build)
             .map_or(WindowsVersion::of_build(release.build), Update::version),
         _ => host,

@@ -203,7 +203,7 @@ impl<'a> Graph<'a> {
         let newest = newest_image
             .or_else(|| of_hosts.filter(in_generation).max())
             .unwrap_or(WindowsVersion::new(build, wanted));
-        Updates::embedded()
+        Updates::known()
             .reaching(newest)
             .map(Update::version)
             .filter(in_generation)

@@ -40,7 +40,9 @@ pub enum Fix {
 impl fmt::Display for Fix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PatchHost { to, kb: Some(kb) } => write!(f, "bring the host to {to} with {kb}"),
+            Self::PatchHost { to, kb: Some(kb) } => {
+                write!(f, "bring the host to {to} with {}", kb.in_advice())
+            }
             Self::PatchHost { to, kb: None } => write!(
                 f,
                 "bring the host to {to} with the newest cumulative update of its build"

@@ -49,15 +49,20 @@ impl Desk {
         (desk, bytes)
     }
 
-    pub fn wincimg(&self, arguments: &[&str]) -> Command {
+    /// The program at this desk, whatever it is to do.
+    pub fn wincimg_itself(&self) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
             .current_dir(self.folder.path())
             .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
             .env_remove("HTTP_PROXY")
-            .env_remove("http_proxy")
-            .arg("hotfix")
-            .args(arguments);
+            .env_remove("http_proxy");
+        command
+    }
+
+    pub fn wincimg(&self, arguments: &[&str]) -> Command {
+        let mut command = self.wincimg_itself();
+        command.arg("hotfix").args(arguments);
         command
     }
 
@@ -123,6 +128,16 @@ impl Outcome {
         assert!(
             self.stderr.contains(words),
             "{words:?} is not in: {}",
+            self.stderr
+        );
+        self
+    }
+
+    #[track_caller]
+    pub fn did_not_say(self, words: &str) -> Self {
+        assert!(
+            !self.stderr.contains(words),
+            "{words:?} is in: {}",
             self.stderr
         );
         self

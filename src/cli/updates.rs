@@ -1,0 +1,104 @@
+//! Which table of updates a run works with: the embedded one and what `--refresh` added to it.
+//!
+//! It is chosen once, before anything asks for it, so that every command gives the same answers.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::Args;
+use jiff::Zoned;
+use jiff::civil::Date;
+
+use super::failure::Failure;
+use super::hotfix::HttpArgs;
+use super::progress;
+use super::registry_args;
+use super::session::Session;
+use crate::catalog::{RELEASE_INFO, load_updates, refresh_updates};
+use crate::diagnose::in_one_line;
+use crate::windows::update::Updates;
+
+/// How many rows that cannot be read are quoted.
+const QUOTED: usize = 3;
+
+/// Where the table of updates comes from.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RefreshArgs {
+    /// Read the table of updates anew from Microsoft's page of releases, and keep it
+    #[arg(long)]
+    refresh: bool,
+    /// The page that --refresh reads: an address, or a copy as HTML or Markdown in a file
+    #[arg(long, value_name = "URL|FILE", default_value = RELEASE_INFO)]
+    release_info: String,
+}
+
+impl RefreshArgs {
+    /// The table of this run.
+    pub(super) fn updates(
+        &self,
+        http: &HttpArgs,
+        session: &Session,
+    ) -> Result<&'static Updates, Failure> {
+        if !self.refresh {
+            return Ok(known(session));
+        }
+        let path = cache_path().ok_or_else(|| {
+            Failure::from(anyhow!("no folder to keep the table of updates in"))
+                .hint("name one in the environment variable XDG_CACHE_HOME")
+        })?;
+        let http = http.connect(progress::display(session))?;
+        let read = registry_args::run(async {
+            Ok(refresh_updates(&http, &self.release_info, &path).await?)
+        })?;
+        for row in read.unread.iter().take(QUOTED) {
+            session.warn(format_args!("a row of the page was left out: {row}"));
+        }
+        if read.unread.len() > QUOTED {
+            let more = read.unread.len() - QUOTED;
+            session.warn(format_args!("{more} more rows of the page were left out"));
+        }
+        Ok(read.updates.choose())
+    }
+}
+
+/// Says so where newer updates must be out than the table has. For after the result: what failed
+/// has better hints.
+pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
+    let today = today.unwrap_or_else(|| Zoned::now().date());
+    if let Some(newest) = Updates::known().stale_since(today) {
+        session.warn(format_args!(
+            "the newest update known is of {newest}; to read what has come since: wincimg hotfix \
+             resolve --latest 17763 --refresh"
+        ));
+    }
+}
+
+/// The table of this run.
+pub(super) fn known(session: &Session) -> &'static Updates {
+    let Some(path) = cache_path() else {
+        return Updates::known();
+    };
+    match load_updates(&path) {
+        Ok(updates) => updates.choose(),
+        Err(error) => {
+            session.warn(format_args!(
+                "{}; until `wincimg hotfix resolve --latest 17763 --refresh` repairs it, only the \
+                 updates that this program came with are known",
+                in_one_line(&error)
+            ));
+            Updates::known()
+        }
+    }
+}
+
+/// Where the refreshed table is kept between runs.
+fn cache_path() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    let cache = folder("XDG_CACHE_HOME")
+        .or_else(|| folder("LOCALAPPDATA"))
+        .or_else(|| Some(folder("HOME")?.join(".cache")))?;
+    Some(cache.join("wincimg").join("windows-updates.tsv"))
+}
