@@ -12,6 +12,7 @@ use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
+use crate::foreign::Foreign;
 use crate::oci::base::{
     BaseImage, BaseRepository, Fit, ListedImage, Listing, Match, Neighbour, NothingFits,
     ResolveError, resolve,
@@ -244,7 +245,7 @@ fn write_listing(listing: &Listing, out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{version:<18} {kb:<10} {date:<10} {}",
-            image.tags.join(" ")
+            Foreign(image.tags.join(" "))
         )?;
     }
     Ok(())

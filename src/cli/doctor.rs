@@ -19,6 +19,7 @@ use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::typed::hide;
 use crate::diagnose::{Diagnose, in_one_line};
+use crate::foreign::Foreign;
 use crate::oci::base::{BaseRegistry, BaseRepository, Listing, ResolveError};
 use crate::oci::mirror::MirrorTarget;
 use crate::oci::reference::Reference;
@@ -287,9 +288,10 @@ fn write_text(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
     for check in checks {
         let state = if check.ok { "ok" } else { "problem" };
         let (kind, subject, finding) = (check.kind, &check.subject, &check.finding);
+        let (subject, finding) = (Foreign(subject), Foreign(finding));
         writeln!(out, "{state:<8} {kind} {subject}: {finding}")?;
         if let Some(mend) = &check.mend {
-            writeln!(out, "         -> {mend}")?;
+            writeln!(out, "         -> {}", Foreign(mend))?;
         }
     }
     Ok(())

@@ -14,6 +14,7 @@ use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
+use crate::foreign::Foreign;
 use crate::oci::base::{BaseName, BaseRepository};
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
 use crate::oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, mirror};
@@ -271,13 +272,18 @@ fn write_image(
         (false, true) => "would be published",
         (false, false) => "published",
     };
-    writeln!(out, "{} -> {}", image.source, image.target)?;
+    writeln!(
+        out,
+        "{} -> {}",
+        Foreign(&image.source),
+        Foreign(&image.target)
+    )?;
     writeln!(out, "  {} {state}", copied.digest)?;
     if dry_run {
         for blob in &copied.blobs {
             let size = BinaryBytes(blob.size).to_string();
             let what = in_words(&blob.action);
-            writeln!(out, "  {} {size:>12} {what}", blob.digest)?;
+            writeln!(out, "  {} {size:>12} {}", blob.digest, Foreign(what))?;
         }
     }
     Ok(())

@@ -10,6 +10,7 @@ use super::file::RunEntry;
 use super::on_disk::OnDisk;
 use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
+use crate::foreign::Foreign;
 use crate::shim;
 use crate::windows::iis::IisSettings;
 use crate::windows::path::ImagePath;
@@ -184,22 +185,27 @@ impl fmt::Display for Plan {
         writeln!(f, "host build  {}", self.host_build)?;
         let version = self.base.os_version.map(|version| version.to_string());
         let version = version.as_deref().unwrap_or("no Windows inside");
-        writeln!(f, "base        {} ({version})", self.base.name)?;
+        writeln!(f, "base        {} ({version})", Foreign(&self.base.name))?;
         writeln!(f, "            {}", self.base.digest)?;
         for file in &self.files {
-            writeln!(f, "file        {} from {}", file.target, file.source)?;
+            writeln!(
+                f,
+                "file        {} from {}",
+                Foreign(&file.target),
+                Foreign(&file.source)
+            )?;
         }
         for edit in &self.registry_edits() {
-            writeln!(f, "registry    {edit}")?;
+            writeln!(f, "registry    {}", Foreign(edit))?;
         }
         if let Some(iis) = &self.iis {
             write_iis(iis, f)?;
         }
         for step in &self.steps {
-            writeln!(f, "run         {}", step.command)?;
+            writeln!(f, "run         {}", Foreign(&step.command))?;
         }
         for (name, value) in &self.env {
-            writeln!(f, "env         {name}={value}")?;
+            writeln!(f, "env         {}={}", Foreign(name), Foreign(value))?;
         }
         if let Some(entrypoint) = &self.entrypoint {
             writeln!(f, "entrypoint  {}", quoted(entrypoint))?;
@@ -208,31 +214,42 @@ impl fmt::Display for Plan {
             writeln!(f, "cmd         {}", quoted(cmd))?;
         }
         if let Some(user) = &self.user {
-            writeln!(f, "user        {user}")?;
+            writeln!(f, "user        {}", Foreign(user))?;
         }
         if let Some(folder) = &self.working_dir {
-            writeln!(f, "workdir     {folder}")?;
+            writeln!(f, "workdir     {}", Foreign(folder))?;
         }
         for port in &self.ports {
             writeln!(f, "port        {port}")?;
         }
         for (name, value) in &self.labels {
-            writeln!(f, "label       {name}={value}")?;
+            writeln!(f, "label       {}={}", Foreign(name), Foreign(value))?;
         }
         Ok(())
     }
 }
 
 fn write_iis(iis: &IisSettings, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    writeln!(f, "iis         {} in {}", iis.site, iis.path)?;
+    writeln!(
+        f,
+        "iis         {} in {}",
+        Foreign(&iis.site),
+        Foreign(&iis.path)
+    )?;
     for extension in &iis.file_extensions {
-        writeln!(f, "iis         may serve {extension}")?;
+        writeln!(f, "iis         may serve {}", Foreign(extension))?;
     }
     for (extension, kind) in &iis.mime_types {
-        writeln!(f, "iis         {extension} is {kind}")?;
+        writeln!(f, "iis         {} is {}", Foreign(extension), Foreign(kind))?;
     }
     for (attribute, value) in &iis.app_pool_settings {
-        writeln!(f, "iis         {} {attribute}={value}", iis.app_pool)?;
+        writeln!(
+            f,
+            "iis         {} {}={}",
+            Foreign(&iis.app_pool),
+            Foreign(attribute),
+            Foreign(value)
+        )?;
     }
     Ok(())
 }

@@ -1,25 +1,27 @@
 //! The report as JUnit XML: a suite a host or a workload, a test case for each image there.
 
+use std::fmt::Display;
 use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
 use super::matrix::HOSTS_BY_NAME;
 use super::{in_words, what_if};
+use crate::foreign::Foreign;
 use crate::rollout::{Finding, Placement, Rollout, host_label};
 use crate::windows::compat::Outcome;
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
 pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
     let mut junit = Junit::new(match what_if(rollout) {
-        Some(what_if) => format!("wincimg check-compat: {what_if}"),
+        Some(what_if) => format!("wincimg check-compat: {}", Foreign(what_if)),
         None => "wincimg check-compat".to_owned(),
     });
     for placement in &rollout.placements {
         match placement.workload {
             None => add_hosts(&mut junit, rollout, placement, strict),
             Some(workload) => {
-                let mut suite = TestSuite::new(rollout.workloads[workload].id.to_string());
+                let mut suite = TestSuite::new(shown(&rollout.workloads[workload].id));
                 for (place, hosts) in places(rollout, placement) {
                     add_cases(&mut suite, rollout, placement, place, &hosts, strict);
                 }
@@ -38,7 +40,7 @@ pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::
         for skipped in &rollout.skipped {
             let mut status = TestCaseStatus::skipped();
             status.set_message("no pods were found in it");
-            suite.add_test_case(TestCase::new(skipped.to_string(), status));
+            suite.add_test_case(TestCase::new(shown(skipped), status));
         }
         junit.add_test_suite(suite);
     }
@@ -57,7 +59,7 @@ fn add_hosts(junit: &mut Junit, rollout: &Rollout, placement: &Placement, strict
 /// The places of a placement: each host by name, or many by their kind. Each has the number of its
 /// group and what to call it.
 fn places(rollout: &Rollout, placement: &Placement) -> Vec<(usize, String)> {
-    let label = |host: u32| host_label(&rollout.hosts[host as usize]);
+    let label = |host: u32| shown(host_label(&rollout.hosts[host as usize]));
     let selection = &placement.selection;
     if rollout.hosts.len() <= HOSTS_BY_NAME {
         return selection
@@ -81,7 +83,7 @@ fn add_cases(
     strict: bool,
 ) {
     for placed in &placement.images {
-        let image = rollout.images[placed.image].label();
+        let image = shown(rollout.images[placed.image].label());
         let name = format!("{image} starts on {hosts}");
         suite.add_test_case(case(name, &placed.findings[group], strict));
     }
@@ -95,7 +97,7 @@ fn add_notices(suite: &mut TestSuite, rollout: &Rollout, workload: Option<usize>
     {
         let finding = &notice.finding;
         let name = match notice.image {
-            Some(image) => format!("{}: {}", rollout.images[image].label(), finding.rule),
+            Some(image) => format!("{}: {}", shown(rollout.images[image].label()), finding.rule),
             None => finding.rule.to_owned(),
         };
         suite.add_test_case(case(name, finding, strict));
@@ -121,14 +123,22 @@ fn status_of(finding: &Finding, strict: bool) -> TestCaseStatus {
     let mut status = TestCaseStatus::non_success(kind);
     status
         .set_type(finding.rule)
-        .set_message(finding.reason.clone())
+        .set_message(shown(&finding.reason))
         .set_description(explained(finding));
     status
 }
 
 fn explained(finding: &Finding) -> String {
+    let reason = shown(&finding.reason);
     match finding.advice() {
-        Some(fix) => format!("{}\nfix: {fix}", finding.reason),
-        None => finding.reason.clone(),
+        Some(fix) => {
+            let lines: Vec<String> = fix.lines().map(shown).collect();
+            format!("{reason}\nfix: {}", lines.join("\n"))
+        }
+        None => reason,
     }
+}
+
+fn shown(text: impl Display) -> String {
+    Foreign(text).to_string()
 }

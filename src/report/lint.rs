@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::sarif;
+use crate::foreign::Foreign;
 use crate::lint::{Finding, Rule, Severity};
 
 /// A file's name as the user gave it, and what was found in it.
@@ -17,18 +18,19 @@ pub fn write_lint_text(files: &[Linted], out: &mut dyn Write) -> io::Result<()> 
         for finding in findings {
             writeln!(
                 out,
-                "{file}:{}: {}[{}]: {}",
+                "{}:{}: {}[{}]: {}",
+                Foreign(file),
                 finding.line,
                 finding.severity.name(),
                 finding.rule.name(),
-                finding.message,
+                Foreign(&finding.message),
             )?;
             let lines = finding.fix.iter().flat_map(|fix| fix.lines());
             for (label, line) in std::iter::once("fix:")
                 .chain(std::iter::repeat(""))
                 .zip(lines)
             {
-                writeln!(out, "  {label:4} {line}")?;
+                writeln!(out, "  {label:4} {}", Foreign(line))?;
             }
         }
     }

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use super::plan::{Step, outcome, steps};
 use super::problems::{Problem, problems};
 use super::{skipped, what_if};
+use crate::foreign::Foreign;
 use crate::rollout::{Finding, Plan, Rollout};
 
 /// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
@@ -122,7 +123,7 @@ fn write_plan(
 fn step_text((index, step): (usize, &Step<'_>)) -> String {
     let mut text = format!("{}. {}\n   ```sh\n", index + 1, cell(&step.title));
     for command in step.commands {
-        text.extend(["   ", command, "\n"]);
+        text.extend(["   ", &Foreign(command).to_string(), "\n"]);
     }
     text.push_str("   ```\n");
     text
@@ -131,6 +132,7 @@ fn step_text((index, step): (usize, &Step<'_>)) -> String {
 fn fix_cell(finding: &Finding) -> String {
     let mut lines = vec![cell(finding.fix.as_deref().unwrap_or_default())];
     for command in &finding.commands {
+        let command = Foreign(command).to_string();
         lines.push(format!("`{}`", command.replace(['`', '|'], " ")));
     }
     lines.join("<br>")
@@ -149,5 +151,5 @@ fn cell(text: &str) -> String {
             other => escaped.push(other),
         }
     }
-    escaped
+    Foreign(escaped).to_string()
 }

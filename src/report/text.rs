@@ -7,6 +7,7 @@ use super::matrix::Matrix;
 use super::plan::{outcome, steps};
 use super::problems::problems;
 use super::what_if;
+use crate::foreign::Foreign;
 use crate::rollout::{Plan, Rollout};
 use crate::windows::compat::Outcome;
 
@@ -16,7 +17,7 @@ const GAP: usize = 2;
 /// Writes the report for a terminal that is `width` characters wide.
 pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::Result<()> {
     if let Some(what_if) = what_if(rollout) {
-        writeln!(out, "{what_if}\n")?;
+        writeln!(out, "{}\n", Foreign(what_if))?;
     }
     let matrix = Matrix::of(rollout);
     if !matrix.images.is_empty() {
@@ -24,27 +25,31 @@ pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::R
     }
     for problem in problems(rollout) {
         let finding = problem.finding;
-        write!(out, "\n{}", problem.subject())?;
+        write!(out, "\n{}", Foreign(problem.subject()))?;
         if !problem.hosts.is_empty() {
-            write!(out, " on {}", problem.hosts_in_words())?;
+            write!(out, " on {}", Foreign(problem.hosts_in_words()))?;
         }
         writeln!(out, ": {} ({})", finding.outcome.name(), finding.rule)?;
         if problem.image.is_some() && !problem.workloads.is_empty() {
-            writeln!(out, "  for: {}", problem.workloads_in_words())?;
+            writeln!(out, "  for: {}", Foreign(problem.workloads_in_words()))?;
         }
-        writeln!(out, "  why: {}", finding.reason)?;
+        writeln!(out, "  why: {}", Foreign(&finding.reason))?;
         if let Some(fix) = &finding.fix {
-            writeln!(out, "  fix: {fix}")?;
+            writeln!(out, "  fix: {}", Foreign(fix))?;
         }
         for command in &finding.commands {
-            writeln!(out, "  run: {command}")?;
+            writeln!(out, "  run: {}", Foreign(command))?;
         }
     }
     if let Some(plan) = &rollout.plan {
         write_plan(rollout, plan, &mut out)?;
     }
     for skipped in &rollout.skipped {
-        writeln!(out, "\n{skipped}: skipped, as no pods were found in it")?;
+        writeln!(
+            out,
+            "\n{}: skipped, as no pods were found in it",
+            Foreign(skipped)
+        )?;
     }
     writeln!(out, "\n{}", rollout.summary)?;
     match rollout.summary.total() {
@@ -56,12 +61,12 @@ pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::R
 fn write_plan(rollout: &Rollout, plan: &Plan, out: &mut impl Write) -> io::Result<()> {
     writeln!(out, "\nplan:")?;
     for (number, step) in (1..).zip(steps(rollout, plan)) {
-        writeln!(out, "{number}. {}", step.title)?;
+        writeln!(out, "{number}. {}", Foreign(step.title))?;
         for command in step.commands {
-            writeln!(out, "   {command}")?;
+            writeln!(out, "   {}", Foreign(command))?;
         }
     }
-    writeln!(out, "{}", outcome(plan))
+    writeln!(out, "{}", Foreign(outcome(plan)))
 }
 
 fn write_matrix(
@@ -70,8 +75,9 @@ fn write_matrix(
     width: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let heading_width = matrix
-        .rows
+    let shown = |text: &str| Foreign(text).to_string();
+    let rows: Vec<String> = matrix.rows.iter().map(|row| shown(row)).collect();
+    let heading_width = rows
         .iter()
         .map(|row| row.chars().count())
         .max()
@@ -80,7 +86,7 @@ fn write_matrix(
     let labels: Vec<String> = matrix
         .images
         .iter()
-        .map(|&image| rollout.images[image].label())
+        .map(|&image| shown(&rollout.images[image].label()))
         .collect();
     let named: usize = labels.iter().map(|label| label.chars().count() + GAP).sum();
     let numbered = heading_width + named > width;
@@ -97,7 +103,7 @@ fn write_matrix(
             write!(out, "  {heading}")?;
         }
         writeln!(out)?;
-        for (row, heading) in matrix.rows.iter().enumerate() {
+        for (row, heading) in rows.iter().enumerate() {
             write!(out, "{heading:heading_width$}")?;
             let mut padding = 0;
             for column in band.clone() {

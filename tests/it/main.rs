@@ -21,6 +21,7 @@ mod dockerignore;
 mod docs;
 mod doctor;
 mod fake_catalog;
+mod foreign_text;
 mod hive;
 mod hotfix;
 mod hotfix_fetch;

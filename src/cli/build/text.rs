@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
+use crate::foreign::Foreign;
 use crate::layer::Listed;
 
 /// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
@@ -36,7 +37,7 @@ pub(super) fn write_content(content: &[Listed], out: &mut dyn Write) -> io::Resu
     writeln!(out, "content     {} {files}, {total} bytes", content.len())?;
     let width = total.to_string().len();
     for Listed { path, size } in content {
-        writeln!(out, "            {size:>width$}  {path}")?;
+        writeln!(out, "            {size:>width$}  {}", Foreign(path))?;
     }
     Ok(())
 }

@@ -11,6 +11,7 @@ use super::kube::KubeArgs;
 use crate::cli::failure::Failure;
 use crate::cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
 use crate::cluster::nodes::NodeList;
+use crate::foreign::Foreign;
 use crate::rollout::{Check, Image, Request, Rollout};
 
 /// A question that has one answer at a time.
@@ -83,15 +84,15 @@ fn print(change: &NodeChange, request: &Request, format: Format) -> io::Result<(
             let why = after
                 .get(question)
                 .map(|(_, _, reason)| format!(": {reason}"));
-            writeln!(
-                out,
+            let line = format!(
                 "{name} {} -> {}: {image}{whose} {} -> {}{}",
                 was.as_deref().unwrap_or("-"),
                 is.as_deref().unwrap_or("-"),
                 old.unwrap_or("-"),
                 new.unwrap_or("-"),
                 why.unwrap_or_default()
-            )?;
+            );
+            writeln!(out, "{}", Foreign(line))?;
         }
     }
     out.flush()

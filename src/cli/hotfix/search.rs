@@ -13,6 +13,7 @@ use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::progress;
 use crate::cli::session::Session;
 use crate::cli::{Answer, registry_args};
+use crate::foreign::Foreign;
 
 /// Search the Microsoft Update Catalog
 #[derive(Debug, Args)]
@@ -70,7 +71,8 @@ fn write_hits(hits: &[Hit], out: &mut dyn Write) -> io::Result<()> {
         writeln!(
             out,
             "{date:<10} {size:>11} {:<36} {}",
-            hit.update_id, hit.title
+            Foreign(&hit.update_id),
+            Foreign(&hit.title)
         )?;
     }
     Ok(())

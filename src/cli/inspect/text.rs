@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use indicatif::BinaryBytes;
 
+use crate::foreign::Foreign;
 use crate::inspect::{
     EntryKind, ImageFacts, Inspection, LayerFacts, OtherEntry, Reading, RegistryReport,
     ShutdownSetting, ShutdownTimes, Skipped, UpdateFacts,
@@ -20,7 +21,7 @@ pub(super) fn write(
     inspection: &Inspection,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    writeln!(out, "{image}")?;
+    writeln!(out, "{}", Foreign(image))?;
     if let [only] = inspection.images.as_slice()
         && only.digest == inspection.digest
     {
@@ -34,7 +35,7 @@ pub(super) fn write(
         row(out, "others", others(&inspection.others))?;
     }
     for image in &inspection.images {
-        writeln!(out, "\n{}", image.platform())?;
+        writeln!(out, "\n{}", Foreign(image.platform()))?;
         write_image(image, out)?;
     }
     Ok(())
@@ -69,7 +70,7 @@ fn others(others: &[OtherEntry]) -> String {
 }
 
 fn row(out: &mut dyn Write, name: &str, value: impl std::fmt::Display) -> io::Result<()> {
-    writeln!(out, "  {name:<12} {value}")
+    writeln!(out, "  {name:<12} {}", Foreign(value))
 }
 
 fn optional_row(
@@ -120,8 +121,9 @@ fn write_image(image: &ImageFacts, out: &mut dyn Write) -> io::Result<()> {
         let marks = marks(layer).join(", ");
         writeln!(
             out,
-            "    {number:>3}  {}  {size:>11}  {marks}",
-            layer.digest
+            "    {number:>3}  {}  {size:>11}  {}",
+            layer.digest,
+            Foreign(marks)
         )?;
     }
     if let Some(report) = &image.registry {
@@ -280,12 +282,17 @@ fn write_registry(report: &RegistryReport, out: &mut dyn Write) -> io::Result<()
     let mut others = layers.iter().filter(|layer| !layer.other_hives.is_empty());
     others.try_for_each(|layer| {
         let names = layer.other_hives.join(", ");
-        writeln!(out, "    layer {} also has {names}, not shown", layer.layer)
+        writeln!(
+            out,
+            "    layer {} also has {}, not shown",
+            layer.layer,
+            Foreign(names)
+        )
     })
 }
 
 fn write_edits(edits: &[RegistryEdit], out: &mut dyn Write) -> io::Result<()> {
     edits
         .iter()
-        .try_for_each(|edit| writeln!(out, "      {edit}"))
+        .try_for_each(|edit| writeln!(out, "      {}", Foreign(edit)))
 }
