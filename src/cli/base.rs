@@ -36,11 +36,12 @@ enum BaseCommand {
     Resolve(Resolve),
 }
 
-/// List the images of a repository by their tags, the newest first
+/// List the images of a repository, or of one of its flavours, by their tags, the newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base list nanoserver\n  \
-    wincimg base list servercore --host-build 17763.973 --format json")]
+    wincimg base list servercore --host-build 17763.973 --format json\n  \
+    wincimg base list dotnet/aspnet:8.0")]
 struct List {
     #[command(flatten)]
     name: Name,
@@ -133,7 +134,7 @@ impl List {
         let repository =
             registry_args::run(async { Ok(BaseRepository::open(&registry, &reference).await?) })?;
         let tags = repository.tags();
-        let mut listing = Listing::new(tags);
+        let mut listing = repository.listing()?;
         if let Some(version) = self.host_build {
             let host = HostBuild::new(version);
             listing.images.retain(|image| may_start(image, host));

@@ -159,6 +159,7 @@ impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.check_places()?;
         let request = self.recipe.read(session)?;
+        self.engine.rehearse(&request.drafts()?)?;
         let created = source_date_epoch()?;
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
@@ -175,7 +176,8 @@ impl Build {
             if self.registry.is_some() && !self.push {
                 session.note("nothing is pushed without --push");
             }
-            let (engine, reason) = self.engine.choose(&images);
+            let plans = images.iter().map(|image| &image.plan);
+            let (engine, reason) = self.engine.choose(plans);
             tracing::info!("engine {}: {reason}", engine.name());
             let name = self.name.as_deref().unwrap_or(request.recipe.name());
             let naming = Naming {

@@ -20,7 +20,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::typed::hide;
 use crate::diagnose::{Diagnose, in_one_line};
 use crate::foreign::Foreign;
-use crate::oci::base::{BaseRegistry, BaseRepository, Listing, ResolveError};
+use crate::oci::base::{BaseRegistry, BaseRepository, ResolveError};
 use crate::oci::mirror::MirrorTarget;
 use crate::oci::reference::Reference;
 use crate::oci::remote::{Connection, Login, Ping, Registry, RegistryError};
@@ -239,9 +239,13 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
     let subject = base.to_string();
     let reference = base.repository(SAMPLE).ok()?;
     let mirror = || format!("fill it with: wincimg mirror base:{SAMPLE} --nodes FILE --to {base}");
-    match BaseRepository::open(registry, &reference).await {
-        Ok(bases) => {
-            let images = Listing::new(bases.tags()).images.len();
+    let listing = async {
+        let bases = BaseRepository::open(registry, &reference).await?;
+        Ok((bases.listing()?, bases))
+    };
+    match listing.await {
+        Ok((listing, bases)) => {
+            let images = listing.images.len();
             Some(if images == 0 {
                 let finding = format!("{bases} has no tag of a base image");
                 Check::problem("base images", &subject, finding, mirror())

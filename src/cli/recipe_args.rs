@@ -12,13 +12,13 @@ use super::hosts::{Builds, HostArgs};
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
-use crate::engine::plans::{BuildRequest, PlanError, PlannedImage};
+use crate::engine::plans::{BuildRequest, PlanError, PlannedImage, TargetHost};
 use crate::layer::secrets;
-use crate::oci::base::{BaseRegistry, Match, warning};
+use crate::oci::base::{BaseRegistry, HostProcessBase, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 use crate::recipe::dockerignore::FILE_NAME;
-use crate::recipe::{Recipe, Settings};
+use crate::recipe::{Plan, Recipe, Settings};
 
 /// A recipe and the hosts that its images are for.
 #[derive(Debug, Args)]
@@ -68,10 +68,22 @@ impl RecipeArgs {
                 path.display()
             ));
         }
+        let recipe = Recipe::find(&self.image)?;
+        let values = self.values.iter().cloned().collect();
+        let base = recipe.base(&Settings {
+            values: &values,
+            context: &self.context,
+        })?;
+        // One image without Windows inside is for all hosts.
+        let hosts = if HostProcessBase::is_named(&base) && !self.hosts.are_given() {
+            Builds::default()
+        } else {
+            self.hosts.distinct_builds(session)?
+        };
         Ok(Wanted {
-            recipe: Recipe::find(&self.image)?,
-            values: self.values.iter().cloned().collect(),
-            hosts: self.hosts.distinct_builds(session)?,
+            recipe,
+            values,
+            hosts,
             context: &self.context,
             base_registry: &self.base.base_registry,
             matched: self.wanted.into(),
@@ -95,6 +107,25 @@ impl Wanted<'_> {
         &self.hosts.nodes
     }
 
+    /// The plans as far as the recipe and its folder alone tell them.
+    pub(super) fn drafts(&self) -> Result<Vec<Plan>, Failure> {
+        Ok(self.request(&self.hosts.targets(), true).drafts()?)
+    }
+
+    fn request<'b>(&'b self, hosts: &'b [TargetHost], is_shared: bool) -> BuildRequest<'b> {
+        BuildRequest {
+            recipe: &self.recipe,
+            settings: Settings {
+                values: &self.values,
+                context: self.context,
+            },
+            hosts,
+            base_registry: self.base_registry,
+            wanted: self.matched,
+            is_shared,
+        }
+    }
+
     /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.
     /// Hosts of one build share an image where one can serve them, unless each is to have its own.
     pub(super) async fn plan(
@@ -103,17 +134,8 @@ impl Wanted<'_> {
         registry: &Registry,
         session: &Session,
     ) -> Result<Vec<PlannedImage>, Failure> {
-        let request = BuildRequest {
-            recipe: &self.recipe,
-            settings: Settings {
-                values: &self.values,
-                context: self.context,
-            },
-            hosts: &self.hosts.targets(),
-            base_registry: self.base_registry,
-            wanted: self.matched,
-            is_shared,
-        };
+        let hosts = self.hosts.targets();
+        let request = self.request(&hosts, is_shared);
         let images = request.plan(registry).await.inspect_err(|error| {
             if let PlanError::Resolve(error) = error {
                 tell_what_was_looked_at(error, session);
@@ -129,7 +151,10 @@ impl Wanted<'_> {
         }
         for image in &images {
             let version = image.base.os_version;
-            if let Some(warning) = version.and_then(|it| warning(it, image.host.build)) {
+            let host = image.host.as_ref();
+            if let Some((version, host)) = version.zip(host)
+                && let Some(warning) = warning(version, host.build)
+            {
                 session.warn(warning);
             }
         }

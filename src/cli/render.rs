@@ -50,6 +50,9 @@ struct Written {
 impl Render {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let wanted = self.recipe.read(session)?;
+        for draft in wanted.drafts()? {
+            render(&draft)?;
+        }
         let registry = self.recipe.connect(progress::display(session))?;
         let images = registry_args::run(wanted.plan(true, &registry, session))?;
         let several = images.len() > 1;
@@ -86,7 +89,7 @@ impl Render {
     fn folder(&self, image: &PlannedImage, several: bool) -> Option<PathBuf> {
         let folder = self.output.as_ref()?;
         Some(if several {
-            folder.join(image.plan.host_build.to_string())
+            folder.join(image.plan.host())
         } else {
             folder.clone()
         })

@@ -112,7 +112,7 @@ fn plan() -> Plan {
     Plan {
         name: "test".to_owned(),
         base: base("windows/servercore", &[], None),
-        host_build: VERSION,
+        host_build: Some(VERSION),
         files: Vec::new(),
         registry: Vec::new(),
         env: BTreeMap::new(),

@@ -140,7 +140,7 @@ impl View {
         };
         Ok(Self {
             name: Guarded::of(&plan.name),
-            host_build: Guarded::of(&plan.host_build),
+            host_build: Guarded::of(&plan.host()),
             base: Guarded::of(&format_args!("{}@{}", base.name, base.digest)),
             build_user: build_user.map(|_| Guarded::of(ADMINISTRATOR)),
             env: plan.env.iter().map(pair).collect(),

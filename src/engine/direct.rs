@@ -62,12 +62,27 @@ impl DirectEngine {
         let options = self.options.clone();
         let added = Arc::clone(&self.added);
         let progress = Arc::clone(&self.progress);
-        let name = format!("{} for {}", plan.name, plan.host_build);
+        let name = name_of(&plan);
         let work = move || assemble(&plan, &base, &options, &added, progress.as_ref());
         let done = tokio::task::spawn_blocking(work).await;
         done.unwrap_or(Err(DirectError::Stopped))
             .map_err(|source| EngineError::new(name, source))
     }
+}
+
+/// What a plan's image is called while it is made.
+fn name_of(plan: &Plan) -> String {
+    match plan.host_build {
+        Some(version) => format!("{} for {version}", plan.name),
+        None => plan.name.clone(),
+    }
+}
+
+/// Refuses a plan that cannot be made, whatever its base is: it writes nothing.
+pub fn rehearse(plan: &Plan) -> Result<(), EngineError> {
+    check(plan)
+        .and_then(|()| added_layer::rehearse(plan))
+        .map_err(|source| EngineError::new(name_of(plan), source))
 }
 
 /// Makes the image that a plan describes. This works on the processor and the disk: call it outside

@@ -50,7 +50,7 @@ pub struct BuildRequest<'a> {
     pub recipe: &'a Recipe,
     /// What it is filled in with.
     pub settings: Settings<'a>,
-    /// The hosts.
+    /// The hosts; none where the base is for any.
     pub hosts: &'a [TargetHost],
     /// Where base images come from.
     pub base_registry: &'a BaseRegistry,
@@ -63,8 +63,8 @@ pub struct BuildRequest<'a> {
 /// An image that is planned, on a base that was found.
 #[derive(Debug, Clone)]
 pub struct PlannedImage {
-    /// The host that it is for.
-    pub host: TargetHost,
+    /// The host that it is for; none where it is for any.
+    pub host: Option<TargetHost>,
     /// The base, pinned.
     pub base: PlannedBase,
     /// What is made of it.
@@ -84,6 +84,13 @@ pub struct PlannedBase {
     pub matched: &'static str,
     /// Manifest and configuration.
     pub image: Image,
+}
+
+impl PlannedImage {
+    /// The version of its host, as results have it.
+    pub fn host_build(&self) -> Option<String> {
+        self.plan.host_build.map(|version| version.to_string())
+    }
 }
 
 impl PlannedBase {
@@ -179,6 +186,13 @@ impl Diagnose for PlanError {
         }
     }
 
+    fn excerpt(&self) -> Option<String> {
+        match self {
+            Self::Recipe(error) => error.excerpt(),
+            _ => None,
+        }
+    }
+
     fn blame(&self) -> Blame {
         match self {
             Self::Recipe(error) => error.blame(),
@@ -196,7 +210,7 @@ impl BuildRequest<'_> {
         let base = self.recipe.base(&self.settings)?;
         if let Some(found) = HostProcessBase::find(&base, self.base_registry, registry).await? {
             let base = PlannedBase::from(found);
-            let images = self.hosts.iter();
+            let images = self.hosts_or_any();
             return images
                 .map(|host| self.planned(base.clone(), host, Vec::new()))
                 .collect();
@@ -232,23 +246,64 @@ impl BuildRequest<'_> {
                 };
                 let mut base = found[place].base.clone();
                 base.matched = Match::of(base.os_version, host.build);
-                self.planned(base.into(), host, set_aside)
+                self.planned(base.into(), Some(host), set_aside)
             })
             .collect()
+    }
+
+    /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
+    /// is told before a registry is asked: none where that depends on the base, and hosts with the same
+    /// plan share one.
+    pub fn drafts(&self) -> Result<Vec<Plan>, PlanError> {
+        let name = self.recipe.base(&self.settings)?;
+        let brings_windows = !HostProcessBase::is_named(&name);
+        if brings_windows {
+            self.base_registry.repository(&name)?;
+        }
+        let mut drafts: Vec<Plan> = Vec::new();
+        if self.recipe.depends_on_base() {
+            return Ok(drafts);
+        }
+        let first = self.hosts.first().map(|host| host.build.version);
+        let base = PlanBase {
+            name,
+            digest: String::new(),
+            os_version: first.filter(|_| brings_windows),
+            shell: None,
+            user: None,
+        };
+        for host in self.hosts_or_any() {
+            let version = host.map(|host| host.build.version);
+            let draft = self.recipe.plan(base.clone(), version, &self.settings)?;
+            draft.check_base()?;
+            let is_known = drafts
+                .iter()
+                .any(|known| known.differs_in_host_alone(&draft));
+            if !is_known {
+                drafts.push(draft);
+            }
+        }
+        Ok(drafts)
+    }
+
+    /// The hosts, or that it is for any.
+    fn hosts_or_any(&self) -> impl Iterator<Item = Option<&TargetHost>> {
+        let any = self.hosts.is_empty().then_some(None);
+        self.hosts.iter().map(Some).chain(any)
     }
 
     /// Fills the recipe in for one base and one host.
     fn planned(
         &self,
         base: PlannedBase,
-        host: &TargetHost,
+        host: Option<&TargetHost>,
         set_aside: Vec<SetAside>,
     ) -> Result<PlannedImage, PlanError> {
-        let version = host.build.version;
+        let version = host.map(|host| host.build.version);
         let plan = self.recipe.plan(base.for_plan(), version, &self.settings)?;
         plan.check_base()?;
         Ok(PlannedImage {
-            host: host.clone(),
+            host: host.cloned(),
             base,
             plan,
             set_aside,

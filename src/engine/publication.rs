@@ -8,6 +8,7 @@ use std::fmt;
 
 use super::plans::{PlannedImage, TargetHost};
 use crate::diagnose::{Blame, Diagnose};
+use crate::oci::base::HOST_PROCESS;
 use crate::windows::compat::generation;
 
 pub use outlook::{Line, Outlook, arrange};
@@ -156,9 +157,8 @@ impl<'a> Publication<'a> {
             IndexWhen::Always => true,
             IndexWhen::Never => false,
         };
-        let has_version = has_index || naming.index == IndexWhen::Never;
         for image in &mut images {
-            image.tag = naming.tag_of(image.planned, has_version);
+            image.tag = naming.tag_of(image.planned, has_index);
         }
         if has_index {
             check_builds(&images)?;
@@ -181,9 +181,10 @@ impl<'a> Publication<'a> {
 }
 
 impl<'a> TaggedImage<'a> {
-    /// The hosts that it is for.
+    /// The hosts that it is for; none where it is for any.
     pub fn hosts(&self) -> impl Iterator<Item = &'a TargetHost> + use<'a, '_> {
-        self.for_hosts.iter().map(|planned| &planned.host)
+        let planned = self.for_hosts.iter();
+        planned.filter_map(|planned| planned.host.as_ref())
     }
 }
 
@@ -192,16 +193,17 @@ impl Naming {
         self.tag.as_deref().unwrap_or("latest")
     }
 
-    /// An image without any tag is known by its version.
-    fn tag_of(&self, image: &PlannedImage, has_version: bool) -> String {
-        let Some(version) = image.base.version_text() else {
-            // It is the same image for every host.
-            return self.index_tag().to_owned();
-        };
-        match (&self.tag, has_version) {
+    /// An image without any tag is known by its version, and one beside an index by that too. What has
+    /// no version is the same image for every host.
+    fn tag_of(&self, image: &PlannedImage, has_index: bool) -> String {
+        let version = image.base.version_text();
+        let has_suffix = has_index || (self.index == IndexWhen::Never && version.is_some());
+        let suffix = version.clone().unwrap_or_else(|| HOST_PROCESS.to_owned());
+        match (&self.tag, has_suffix) {
+            (Some(tag), true) => format!("{tag}-{suffix}"),
             (Some(tag), false) => tag.clone(),
-            (Some(tag), true) => format!("{tag}-{version}"),
-            (None, _) => version,
+            (None, false) if version.is_none() => self.index_tag().to_owned(),
+            (None, _) => suffix,
         }
     }
 }
@@ -213,14 +215,12 @@ fn check_same(
     naming: &Naming,
 ) -> Result<(), PublicationError> {
     let (known, plan) = (&image.planned.plan, &planned.plan);
-    let mut same = plan.clone();
-    same.host_build = known.host_build;
-    if same == *known {
+    if known.differs_in_host_alone(plan) {
         return Ok(());
     }
     Err(PublicationError::SameTag {
-        first: known.host_build.to_string(),
-        second: plan.host_build.to_string(),
+        first: known.host(),
+        second: plan.host(),
         base: plan.base.name.clone(),
         tag: naming.tag_of(planned, true),
     })

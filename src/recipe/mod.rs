@@ -311,6 +311,20 @@ impl Recipe {
         self.resolve(&self.file.base, &values)
     }
 
+    /// Whether more than labels and the environment, where any text will do, is filled in with what
+    /// only a base image tells.
+    pub fn depends_on_base(&self) -> bool {
+        let uses = |text: &str| text.matches("${base.").count();
+        let RecipeFile {
+            description,
+            labels,
+            env,
+            ..
+        } = &self.file;
+        let harmless = labels.values().chain(env.values()).chain(description);
+        uses(&self.origin.text) > harmless.map(|text| uses(&text.value)).sum()
+    }
+
     /// The variables that a build may set.
     pub fn variables(&self) -> impl Iterator<Item = VariableInfo<'_>> {
         self.file

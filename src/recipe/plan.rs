@@ -26,8 +26,8 @@ pub struct Plan {
     pub name: String,
     /// The base image.
     pub base: PlanBase,
-    /// The host that it is for.
-    pub host_build: WindowsVersion,
+    /// The host that it is for; none where it is for any.
+    pub host_build: Option<WindowsVersion>,
     /// What is put into it; no two may be the same file.
     pub files: Vec<PlannedFile>,
     /// Changes to its registry, in order, without those that `shutdown_timeout` stands for.
@@ -148,11 +148,30 @@ pub enum Command {
 }
 
 impl Plan {
+    /// The host that it is for, as recipes and results call it.
+    pub fn host(&self) -> String {
+        host_name(self.host_build)
+    }
+
+    /// Whether another plan makes the same image for another host.
+    pub fn differs_in_host_alone(&self, other: &Self) -> bool {
+        let for_other = Self {
+            host_build: other.host_build,
+            ..self.clone()
+        };
+        for_other == *other
+    }
+
     /// Every change to the registry, those of the shutdown timeout among them.
     pub fn registry_edits(&self) -> Vec<RegistryEdit> {
         let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
         self.registry.iter().cloned().chain(timeout).collect()
     }
+}
+
+/// `17763.973`, or `any`.
+fn host_name(host_build: Option<WindowsVersion>) -> String {
+    host_build.map_or_else(|| "any".to_owned(), |version| version.to_string())
 }
 
 impl fmt::Display for Command {
@@ -182,7 +201,7 @@ impl fmt::Display for Plan {
             format!("[{}]", words.join(", "))
         };
         writeln!(f, "image       {}", self.name)?;
-        writeln!(f, "host build  {}", self.host_build)?;
+        writeln!(f, "host build  {}", self.host())?;
         let version = self.base.os_version.map(|version| version.to_string());
         let version = version.as_deref().unwrap_or("no Windows inside");
         writeln!(f, "base        {} ({version})", Foreign(&self.base.name))?;
@@ -259,9 +278,10 @@ impl Recipe {
     pub fn plan(
         &self,
         base: PlanBase,
-        host_build: WindowsVersion,
+        host_build: impl Into<Option<WindowsVersion>>,
         settings: &Settings<'_>,
     ) -> Result<Plan, RecipeError> {
+        let host_build = host_build.into();
         let mut values = self.values(settings)?;
         values.insert("name", self.name().to_owned());
         let description = self.file.description.as_ref();
@@ -269,7 +289,7 @@ impl Recipe {
             .map(|text| self.resolve(text, &values))
             .transpose()?;
         values.insert("description", description.unwrap_or_default());
-        values.insert("host_build", host_build.to_string());
+        values.insert("host_build", host_name(host_build));
         values.insert("base.name", base.name.clone());
         values.insert("base.digest", base.digest.clone());
         let version = base.os_version.map(|version| version.os_version());

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::in_words;
-use crate::rollout::{Action, Plan, Rollout};
+use crate::rollout::{Action, Plan, Rollout, Way};
 
 /// One action: what it is, and what to type for it.
 pub(super) struct Step<'a> {
@@ -24,10 +24,16 @@ pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a Plan) -> Vec<Step<'a>> {
 
 fn title_of(rollout: &Rollout, action: &Action) -> String {
     match action {
-        Action::Pin { workload, pin, .. } => format!(
-            "keep {} on nodes with the label {}={}",
-            rollout.workloads[*workload].id, pin.label, pin.value
-        ),
+        Action::Pin {
+            workload, pin, way, ..
+        } => {
+            let id = &rollout.workloads[*workload].id;
+            let what = match way {
+                Way::Patch => format!("keep {id}"),
+                Way::MakeAgain => format!("end {id} and make it again"),
+            };
+            format!("{what} on nodes with the label {}={}", pin.label, pin.value)
+        }
         Action::Patch { to, kb, hosts, .. } => {
             let update = kb
                 .map(|kb| format!(" with {}", kb.in_advice()))
@@ -77,6 +83,7 @@ pub(super) fn as_json(rollout: &Rollout, plan: &Plan) -> Value {
                 pin,
                 hosts,
                 commands,
+                way: _,
             } => json!({
                 "kind": "pin",
                 "workload": rollout.workloads[*workload].id,

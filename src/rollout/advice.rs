@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::commands::{Flags, inspect_command};
 use super::finding::is_mendable;
 use super::image::Image;
-use super::plan::{Action, Pin, Plan};
+use super::plan::{Action, Pin, Plan, Way};
 use super::{Finding, HostKind, Request, Rollout, Shared};
 use crate::cluster::workloads::WorkloadId;
 use crate::windows::compat::{Concern, Outcome, Rule};
@@ -171,10 +171,9 @@ impl<'a> Advisor<'a> {
     fn pin_to_windows(&self, workload: usize, id: &WorkloadId) -> Vec<String> {
         match self.pins.get(&workload) {
             Some(place) => self.plan.actions[*place].commands().to_vec(),
-            None => Pin::to_windows()
-                .command(id, self.flags)
-                .into_iter()
-                .collect(),
+            // What runs is not ended for a warning.
+            None if Way::of(id) == Some(Way::MakeAgain) => Vec::new(),
+            None => Pin::to_windows().commands(id, self.flags),
         }
     }
 }

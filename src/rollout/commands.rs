@@ -47,10 +47,7 @@ pub(super) fn patch_commands(
         None if !exact => format!("--latest {}", to.build),
         _ => to.to_string(),
     };
-    let mut commands = vec![
-        format!("wincimg hotfix fetch {what} --output ./hotfix"),
-        format!("wincimg hotfix script {what} --files ./hotfix --output install.ps1"),
-    ];
+    let mut commands = vec![format!("wincimg hotfix script {what} --output install.ps1")];
     if let [host] = hosts
         && let Some(name) = &host.name
     {
@@ -112,7 +109,7 @@ pub(super) fn typed(words: &[&str]) -> String {
 }
 
 /// A word for a shell: quoted where it is more than letters, digits and what names are made of.
-fn quoted(word: &str) -> String {
+pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@=,+%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()

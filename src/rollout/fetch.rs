@@ -5,14 +5,12 @@ use std::error::Error;
 
 use futures_util::{StreamExt, stream};
 
-use super::image::{Content, Image, Variant};
+use super::image::{Content, Image, Variant, is_host_process};
 use crate::diagnose::{Diagnose, in_one_line};
-use crate::oci::document as oci;
-use crate::oci::document::{Descriptor, Document, Index, Manifest, Verbatim};
+use crate::oci::document::{Document, Index, Manifest, Verbatim};
 use crate::oci::reference::parse_reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::{Location, LocationError, Source, StoreError};
-use crate::windows::version::WindowsVersion;
 
 /// How many images are looked at at once.
 const PARALLEL: usize = 16;
@@ -107,7 +105,10 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant
     }
     let image = source.image(manifest).await?;
     let platform = image.config().platform();
+    let layers = &image.manifest().layers;
+    let bottom = layers.first().map(|layer| layer.size);
     Ok(Variant {
+        host_process: is_host_process(&platform.os, platform.os_version.as_deref(), bottom),
         os: platform.os,
         architecture: platform.architecture,
         version: platform
@@ -116,21 +117,9 @@ async fn single(source: &Source, manifest: Verbatim<Manifest>) -> Result<Variant
             .and_then(|text| text.parse().ok()),
         os_version: platform.os_version,
         digest: Some(image.digest().clone()),
-        size: Some(image.manifest().layers.iter().map(|layer| layer.size).sum()),
+        size: Some(layers.iter().map(|layer| layer.size).sum()),
         stop_seconds: None,
-        host_process: is_host_process(&image),
     })
-}
-
-/// Whether an image has no Windows inside: none is named, and its bottom layer has no room for one.
-fn is_host_process(image: &oci::Image) -> bool {
-    /// The bottom layer of a Nano Server has a hundred times as much.
-    const TOO_SMALL: u64 = 1 << 20;
-    let config = image.config();
-    let bottom = image.manifest().layers.first();
-    config.os == "windows"
-        && config.os_version.as_deref().is_none_or(str::is_empty)
-        && bottom.is_some_and(|layer| layer.size < TOO_SMALL)
 }
 
 /// The images of an index. What has no platform, or an unknown one, is an attestation or another
@@ -157,20 +146,15 @@ async fn entries(source: &Source, index: &Index) -> Result<Vec<Variant>, StoreEr
             stop_seconds: None,
             host_process: false,
         };
-        if variant.os == "windows" && variant.version.is_none() {
-            variant.version = version_in_config(source, entry).await?;
+        if variant.os == "windows"
+            && variant.version.is_none()
+            && let Document::Manifest(manifest) = source.document(entry).await?
+        {
+            let own = single(source, *manifest).await?;
+            variant.version = own.version;
+            variant.host_process = own.host_process;
         }
         variants.push(variant);
     }
     Ok(variants)
-}
-
-async fn version_in_config(
-    source: &Source,
-    entry: &Descriptor,
-) -> Result<Option<WindowsVersion>, StoreError> {
-    let Document::Manifest(manifest) = source.document(entry).await? else {
-        return Ok(None);
-    };
-    Ok(single(source, *manifest).await?.version)
 }

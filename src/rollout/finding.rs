@@ -127,12 +127,16 @@ pub fn severity(outcome: Outcome) -> u8 {
 }
 
 /// Whether a plan can make the image start there, or it does as it is: nobody can tell of what could
-/// not be read, an image for Linux is not to be built over, and some hosts run no image at all.
+/// not be read, an image for Linux is not to be built over, one without Windows inside is built the
+/// same again, and some hosts run no image at all.
 pub(super) fn is_mendable(finding: &Finding, image: &Image, host: &HostKind) -> bool {
     let is_old_client = host.build.is_some_and(|build| {
         build.edition == Edition::Client && accepted_builds(build.version.build).count() == 1
     });
+    let needs_host_process = finding.rule == Concern::HostProcessUnsupported.name()
+        && !has_windows_inside(image.variants());
     finding.outcome != Outcome::Unknown
+        && !needs_host_process
         && finding.rule != Concern::NotWindows.name()
         && finding.isolation != Isolation::HostProcess
         && !(finding.isolation == Isolation::Process && is_old_client)
@@ -179,9 +183,15 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// How an image is run that no pod asks for: as it is made to be.
-    pub(super) fn isolation_of(&self, image: usize, usual: Isolation) -> Isolation {
-        if self.images[image].is_host_process() {
+    /// How an image is run on a kind of host where no pod says it: as it is made to be.
+    pub(super) fn isolation_of(&self, kind: usize, image: usize, usual: Isolation) -> Isolation {
+        let image = &self.images[image];
+        let variants = image.variants();
+        let taken = match image.content {
+            Content::Single(_) => vec![0],
+            _ => taken(&self.kinds[kind], variants),
+        };
+        if !taken.is_empty() && taken.iter().all(|place| variants[*place].host_process) {
             Isolation::HostProcess
         } else {
             usual
@@ -231,22 +241,6 @@ pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Find
             )
         };
     }
-    if image.is_host_process() && isolation != Isolation::HostProcess {
-        let reason =
-            "the image has no Windows inside, which only a host process container does without";
-        return Finding {
-            fix: Some(
-                "set securityContext.windowsOptions.hostProcess of the pod, or build on a base \
-                 with Windows"
-                    .to_owned(),
-            ),
-            ..concern(
-                Concern::HostProcessUnsupported,
-                reason.to_owned(),
-                isolation,
-            )
-        };
-    }
     match &image.content {
         Content::Stated(version) => by_version(host, Some(*version), None, isolation),
         Content::Single(variant) => single(host, variant, isolation),
@@ -285,27 +279,74 @@ fn single(host: &HostKind, variant: &Variant, isolation: Isolation) -> Finding {
             ..no_match(host, std::slice::from_ref(variant), isolation)
         };
     }
-    by_version(host, variant.version, Some(0), isolation)
+    by_variant(host, std::slice::from_ref(variant), 0, isolation)
 }
 
 fn of_index(host: &HostKind, variants: &[Variant], isolation: Isolation) -> Finding {
     if !variants.iter().any(|variant| variant.os == "windows") {
         return not_windows(&platforms(variants), isolation);
     }
-    let Some(build) = host.build else {
+    if host.build.is_none() && isolation != Isolation::HostProcess {
         return Finding {
             reason: "the host's Windows version is not known, and it decides which image of the \
                      index is taken"
                 .to_owned(),
             ..by_version(host, None, None, isolation)
         };
-    };
-    let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
-    choose(&entries, build, &host.architecture, host.runtime)
+    }
+    taken(host, variants)
         .into_iter()
-        .map(|place| by_version(host, variants[place].version, Some(place), isolation))
+        .map(|place| by_variant(host, variants, place, isolation))
         .max_by_key(|finding| severity(finding.outcome))
         .unwrap_or_else(|| no_match(host, variants, isolation))
+}
+
+/// The variants of an index that a host may take, by their places; of a host whose version is not known, any of
+/// Windows.
+fn taken(host: &HostKind, variants: &[Variant]) -> Vec<usize> {
+    let places = 0..variants.len();
+    match host.build {
+        Some(build) => {
+            let entries: Vec<_> = variants.iter().map(Variant::entry).collect();
+            choose(&entries, build, &host.architecture, host.runtime)
+        }
+        None => places
+            .filter(|place| variants[*place].os == "windows")
+            .collect(),
+    }
+}
+
+fn by_variant(
+    host: &HostKind,
+    variants: &[Variant],
+    place: usize,
+    isolation: Isolation,
+) -> Finding {
+    let variant = &variants[place];
+    if !variant.host_process || isolation == Isolation::HostProcess {
+        return by_version(host, variant.version, Some(place), isolation);
+    }
+    let reason =
+        "the image has no Windows inside, which only a host process container does without";
+    let fix = if has_windows_inside(variants) {
+        "build the image for this host too"
+    } else {
+        "set securityContext.windowsOptions.hostProcess of the pod, or build on a base with Windows"
+    };
+    Finding {
+        fix: Some(fix.to_owned()),
+        variant: Some(place),
+        ..concern(
+            Concern::HostProcessUnsupported,
+            reason.to_owned(),
+            isolation,
+        )
+    }
+}
+
+fn has_windows_inside(variants: &[Variant]) -> bool {
+    let mut of_windows = variants.iter().filter(|variant| variant.os == "windows");
+    of_windows.any(|variant| !variant.host_process)
 }
 
 fn by_version(

@@ -126,11 +126,6 @@ impl Image {
         !matches!(self.content, Content::Unasked | Content::Unreadable { .. })
     }
 
-    /// Whether it is one image for host process containers.
-    pub(super) fn is_host_process(&self) -> bool {
-        matches!(&self.content, Content::Single(variant) if variant.host_process)
-    }
-
     pub(super) fn is_for(&self, system: &str) -> bool {
         match &self.content {
             Content::Stated(_) => system == "windows",
@@ -157,6 +152,15 @@ impl Variant {
             _ => platform,
         }
     }
+}
+
+/// Whether an image has no Windows inside: none is named, and its bottom layer has no room for one.
+pub fn is_host_process(os: &str, os_version: Option<&str>, bottom: Option<u64>) -> bool {
+    /// The bottom layer of a Nano Server has a hundred times as much.
+    const TOO_SMALL: u64 = 1 << 20;
+    os == "windows"
+        && os_version.is_none_or(str::is_empty)
+        && bottom.is_some_and(|size| size < TOO_SMALL)
 }
 
 /// The workloads that are for Windows, and those of which nobody can tell: they do not say it, and

@@ -29,10 +29,10 @@ pub use commands::Flags;
 pub use details::Details;
 pub use fetch::{Wanted, fetch};
 pub use finding::{Finding, HostKind, severity};
-pub use image::{Content, Image, Variant};
+pub use image::{Content, Image, Variant, is_host_process};
 pub use notices::Notice;
 pub use placement::{Placement, Selection};
-pub use plan::{Action, Plan};
+pub use plan::{Action, Plan, Way};
 pub use simulate::{Named, Simulation, apply_hotfix};
 
 use finding::Judge;

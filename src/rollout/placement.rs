@@ -63,12 +63,14 @@ impl Placement {
             selection: Rc::clone(selection),
             images: images
                 .map(|image| {
-                    let isolation = judge.isolation_of(image, isolation);
                     let groups = selection.groups.iter();
                     Placed {
                         image,
                         findings: groups
-                            .map(|group| judge.finding(group.kind, image, isolation))
+                            .map(|group| {
+                                let isolation = judge.isolation_of(group.kind, image, isolation);
+                                judge.finding(group.kind, image, isolation)
+                            })
                             .collect(),
                     }
                 })

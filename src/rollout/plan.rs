@@ -35,7 +35,7 @@ use crate::windows::version::WindowsVersion;
 use cover::{base_for, builds_for};
 use graph::{Choice, Graph};
 
-pub use pin::Pin;
+pub use pin::{Pin, Way};
 
 /// What to do so that everything starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub enum Action {
         workload: usize,
         /// The label that it asks for.
         pin: Pin,
+        /// How it gets that.
+        way: Way,
         /// Indexes of the hosts where it can land then.
         hosts: Vec<usize>,
         /// What to type.
@@ -120,11 +122,13 @@ impl fmt::Display for Action {
     /// What to do, whatever it is done to.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pin { pin, .. } => write!(
-                f,
-                "keep its pods on nodes with the label {}={}",
-                pin.label, pin.value
-            ),
+            Self::Pin { pin, way, .. } => {
+                f.write_str(match way {
+                    Way::Patch => "keep its pods",
+                    Way::MakeAgain => "end it and make it again",
+                })?;
+                write!(f, " on nodes with the label {}={}", pin.label, pin.value)
+            }
             Self::Rebuild { .. } => f.write_str("build the image again for its hosts"),
             Self::Patch { to, kb, hosts, .. } => {
                 f.write_str(match hosts.len() {
@@ -218,10 +222,8 @@ fn pinned(pins: &BTreeMap<usize, Pin>, rollout: &Rollout, after: &mut Request) -
         actions.push(Action::Pin {
             workload: index,
             hosts: hosts.collect(),
-            commands: pin
-                .command(&workload.id, &after.flags)
-                .into_iter()
-                .collect(),
+            commands: pin.commands(&workload.id, &after.flags),
+            way: Way::of(&workload.id).unwrap_or(Way::Patch),
             pin: pin.clone(),
         });
     }

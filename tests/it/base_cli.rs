@@ -296,6 +296,32 @@ fn a_repository_with_several_flavours_needs_one() {
 }
 
 #[test]
+fn a_list_is_of_the_flavour_that_was_named() {
+    let registry = dotnet();
+    let list = |name: &str| base(&registry, &["list", name]);
+    let tags = |name: &str| -> Vec<String> {
+        let (code, list) = answer_of(&mut list(name));
+        assert_eq!(code, 0, "{list}");
+        let images = list["images"].as_array().unwrap().iter();
+        images
+            .map(|image| image["tags"][0].as_str().unwrap().to_owned())
+            .collect()
+    };
+    assert_eq!(
+        tags("dotnet/aspnet:8.0"),
+        ["8.0-nanoserver-ltsc2022", "8.0-nanoserver-1809"]
+    );
+    assert_eq!(tags("dotnet/aspnet").len(), 4);
+    list("dotnet/aspnet:8.1")
+        .assert()
+        .code(1)
+        .stdout("")
+        .stderr(contains(
+            "has no flavour \"8.1\" for Windows; it has 9.0, 8.0",
+        ));
+}
+
+#[test]
 fn all_hosts_of_a_build_get_one_flavour() {
     let registry = dotnet();
     let folder = tempfile::tempdir().unwrap();

@@ -4,8 +4,10 @@ use std::fmt;
 
 use clap::ValueEnum;
 
-use crate::engine::direct::{DirectError, check};
-use crate::engine::plans::PlannedImage;
+use crate::cli::failure::Failure;
+use crate::dockerfile::render;
+use crate::engine::direct::{DirectError, check, rehearse};
+use crate::recipe::Plan;
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(super) enum EngineArg {
@@ -52,8 +54,8 @@ impl fmt::Display for Reason {
 
 impl EngineArg {
     /// The engine that makes all of the images, and why it is that one.
-    pub(super) fn choose(self, images: &[PlannedImage]) -> (Engine, Reason) {
-        let obstacle = || images.iter().find_map(|image| check(&image.plan).err());
+    pub(super) fn choose<'a>(self, mut plans: impl Iterator<Item = &'a Plan>) -> (Engine, Reason) {
+        let mut obstacle = || plans.find_map(|plan| check(plan).err());
         match self {
             Self::Docker => (Engine::Docker, Reason::AskedFor),
             Self::Direct => (Engine::Direct, Reason::AskedFor),
@@ -62,5 +64,19 @@ impl EngineArg {
                 Some(obstacle) => (Engine::Docker, Reason::NeedsWindows(obstacle)),
             },
         }
+    }
+
+    /// Refuses what its engine cannot make, before anything is asked of a registry.
+    pub(super) fn rehearse(self, drafts: &[Plan]) -> Result<(), Failure> {
+        let (engine, _) = self.choose(drafts.iter());
+        for draft in drafts {
+            match engine {
+                Engine::Direct => rehearse(draft)?,
+                Engine::Docker => {
+                    render(draft)?;
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -35,8 +35,11 @@ impl Reviewer<'_> {
 /// What deserves a look about a tag, each once.
 fn look(outlook: &Outlook<'_>, nodes: &[Node]) -> Result<Vec<String>, Unserved> {
     // An image without Windows inside runs on any host.
-    let is_host_process = |line: &Line| line.platform.os == "windows" && line.version.is_none();
-    if !outlook.is_index && outlook.lines.iter().all(is_host_process) {
+    let mut of_windows = outlook
+        .lines
+        .iter()
+        .filter(|it| it.platform.os == "windows");
+    if of_windows.all(is_host_process) {
         return Ok(Vec::new());
     }
     let rollout = Rollout::new(Request {
@@ -73,6 +76,11 @@ fn look(outlook: &Outlook<'_>, nodes: &[Node]) -> Result<Vec<String>, Unserved> 
     Ok(warnings)
 }
 
+/// Whether an image of a tag has no Windows inside.
+fn is_host_process(line: &Line) -> bool {
+    line.platform.os == "windows" && line.version.is_none()
+}
+
 /// The hosts of a tag. A host of which only the build is known may have either runtime.
 fn hosts_of(outlook: &Outlook<'_>, nodes: &[Node]) -> Vec<Node> {
     let is_served = |build: HostBuild| {
@@ -103,6 +111,7 @@ fn image(outlook: &Outlook<'_>) -> Image {
         architecture: line.platform.architecture.clone(),
         os_version: line.platform.os_version.clone(),
         version: line.version,
+        host_process: is_host_process(line),
         ..Variant::default()
     };
     // What has no platform is a companion of an image, which no runtime takes.

@@ -52,21 +52,24 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     for host in hosts {
         match &host.os_version {
             Some(version) => {
+                let build = host.host_build.as_deref().unwrap_or("any");
                 let tag = match &host.base.tag {
                     Some(tag) if tag != version => format!(", tag {tag}"),
                     _ => String::new(),
                 };
                 writeln!(
                     out,
-                    "  host     {} on base {version} ({}){tag}",
-                    host.host_build, host.base.matched
+                    "  host     {build} on base {version} ({}){tag}",
+                    host.base.matched
                 )?;
             }
-            None => writeln!(
-                out,
-                "  host     {} and any other, in HostProcess containers",
-                host.host_build
-            )?,
+            None => match &host.host_build {
+                Some(build) => writeln!(
+                    out,
+                    "  host     {build} and any other, in HostProcess containers"
+                )?,
+                None => writeln!(out, "  host     any, in HostProcess containers")?,
+            },
         }
     }
     let own: Vec<_> = image

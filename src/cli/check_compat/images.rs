@@ -13,7 +13,7 @@ use crate::cli::registry_args::{self, RegistryArgs};
 use crate::cli::session::Session;
 use crate::cluster::scheduling::System;
 use crate::cluster::workloads::Workload;
-use crate::rollout::{Content, Details, Image, Variant, Wanted, fetch};
+use crate::rollout::{Content, Details, Image, Variant, Wanted, fetch, is_host_process};
 
 /// The images to look at, each once: those that were named, then the workloads'. What a workload
 /// for another system runs is of no interest.
@@ -57,7 +57,14 @@ struct Entry {
     architecture: String,
     os_version: Option<String>,
     size: Option<u64>,
+    #[serde(default)]
+    layers: Vec<Layer>,
     shutdown: Option<Shutdown>,
+}
+
+#[derive(Deserialize)]
+struct Layer {
+    size: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -97,7 +104,9 @@ impl Given {
         let index = file.index.and_then(|index| index.reference);
         let names = [index, file.reference];
         for entry in file.images {
+            let bottom = entry.layers.first().and_then(|layer| layer.size);
             let variant = Variant {
+                host_process: is_host_process(&entry.os, entry.os_version.as_deref(), bottom),
                 version: entry
                     .os_version
                     .as_deref()
@@ -106,7 +115,6 @@ impl Given {
                 architecture: entry.architecture,
                 os_version: entry.os_version,
                 digest: None,
-                host_process: false,
                 size: entry.size,
                 stop_seconds: entry
                     .shutdown

@@ -103,7 +103,6 @@ fn every_command_that_is_advised_is_one_of_this_program() {
     }
     let expected = [
         "build RECIPE",
-        "hotfix fetch",
         "hotfix script",
         "inspect oci:./a folder's name",
     ];

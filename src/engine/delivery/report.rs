@@ -31,8 +31,8 @@ pub struct DeliveredImage {
     pub digest: String,
     /// Who made it.
     pub engine: &'static str,
-    /// The host that it is for.
-    pub host_build: String,
+    /// The host that it is for; none where it is for any.
+    pub host_build: Option<String>,
     /// Its version of Windows, if it has one.
     pub os_version: Option<String>,
     /// What it is built on.
@@ -180,7 +180,7 @@ fn for_each_host(image: &TaggedImage<'_>, delivered: &DeliveredImage) -> Vec<Del
     let hosts = image.for_hosts.iter();
     hosts
         .map(|planned| DeliveredImage {
-            host_build: planned.plan.host_build.to_string(),
+            host_build: planned.host_build(),
             base: DeliveredBase {
                 matched: planned.base.matched,
                 ..delivered.base.clone()
@@ -201,7 +201,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
             Made::Assembled(_) => "direct",
             Made::InDaemon(_) => "docker",
         },
-        host_build: planned.plan.host_build.to_string(),
+        host_build: planned.host_build(),
         os_version: base.version_text(),
         base: DeliveredBase {
             reference: base.label(),

@@ -164,12 +164,16 @@ impl Entry {
         let is_system = own.os == other.os
             && own.architecture == other.architecture
             && own.variant == other.variant;
-        let (Some(version), Some(newer)) = (self.line.version, new.version) else {
-            return false;
-        };
         is_system
-            && version.build == newer.build
-            && (!same_hosts || generation(version) == generation(newer))
+            && match (self.line.version, new.version) {
+                (Some(version), Some(newer)) => {
+                    version.build == newer.build
+                        && (!same_hosts || generation(version) == generation(newer))
+                }
+                // Both have no Windows inside, and are for all hosts.
+                (None, None) => true,
+                _ => false,
+            }
     }
 
     fn is_an_image(&self) -> bool {

@@ -13,7 +13,7 @@ use super::iis;
 use crate::layer::{
     BlobBuffer, BufferedBlob, Compression, Layer, LayerError, LayerPath, WriteOptions, Written,
 };
-use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image};
+use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Platform};
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::Plan;
@@ -122,6 +122,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Looks for what keeps a plan's layer from being written, as far as that is not up to its base.
+pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
+    let base = Image::empty(Flavour::Oci, Platform::windows(""))?;
+    describe(plan, &base, 0)?.drive()?;
+    Ok(())
+}
+
 fn describe(plan: &Plan, base: &Image, timestamp: u64) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     layer.planned_files(&plan.files)?;
@@ -203,7 +210,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::*;
-    use crate::oci::document::Platform;
     use crate::progress::Silent;
     use crate::recipe::{PlanBase, Recipe, Settings};
 
@@ -221,7 +227,8 @@ mod tests {
             values: &values,
             context: std::path::Path::new("."),
         };
-        recipe.plan(base, host.parse().unwrap(), &settings).unwrap()
+        let version = base.os_version;
+        recipe.plan(base, version, &settings).unwrap()
     }
 
     fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Option<Arc<AddedLayer>> {

@@ -100,6 +100,33 @@ impl Choice {
         Self::Named(text.split(['-', '_']).map(str::to_owned).collect())
     }
 
+    /// The tags for Windows that may be meant: those that begin with the words that were named, else all.
+    pub(super) fn named_tags(
+        &self,
+        repository: &str,
+        tags: &[String],
+    ) -> Result<Vec<BaseTag>, FlavourError> {
+        let all: Vec<BaseTag> = tags
+            .iter()
+            .filter_map(|text| BaseTag::parse(text))
+            .filter(BaseTag::is_for_servers)
+            .collect();
+        let Self::Named(words) = self else {
+            return Ok(all);
+        };
+        let (named, others): (Vec<_>, Vec<_>) = all
+            .into_iter()
+            .partition(|tag| tag.flavour.begins_with(words));
+        if named.is_empty() && !others.is_empty() {
+            return Err(FlavourError::Missing {
+                repository: repository.to_owned(),
+                named: words.join("-"),
+                known: names(&others.iter().map(|tag| plain(&tag.flavour)).collect()),
+            });
+        }
+        Ok(named)
+    }
+
     /// The tags of the one flavour that is wanted and is there for all hosts; all tags where none fits
     /// any host, for why that is so is known later.
     pub(super) fn narrow(
@@ -109,25 +136,7 @@ impl Choice {
         hosts: &[HostBuild],
         wanted: Match,
     ) -> Result<Vec<String>, FlavourError> {
-        let all: Vec<BaseTag> = tags
-            .iter()
-            .filter_map(|text| BaseTag::parse(text))
-            .filter(BaseTag::is_for_servers)
-            .collect();
-        let named: Vec<&BaseTag> = all
-            .iter()
-            .filter(|tag| match self {
-                Self::Named(words) => tag.flavour.begins_with(words),
-                Self::Usual | Self::Only => true,
-            })
-            .collect();
-        if let (Self::Named(words), true, false) = (self, named.is_empty(), all.is_empty()) {
-            return Err(FlavourError::Missing {
-                repository: repository.to_owned(),
-                named: words.join("-"),
-                known: names(&all.iter().map(|tag| plain(&tag.flavour)).collect()),
-            });
-        }
+        let named = self.named_tags(repository, tags)?;
         let texts: Vec<String> = named.iter().map(|tag| tag.text.clone()).collect();
         let fitting = |host: &HostBuild| -> BTreeSet<Flavour> {
             let offers: Offers<()> = Offers::new(&texts, *host, wanted);
@@ -182,7 +191,7 @@ impl Choice {
                 (Some(wanted), Some(own)) => wanted == own,
                 _ => true,
             })
-            .map(|tag| tag.text.clone())
+            .map(|tag| tag.text)
             .collect())
     }
 }

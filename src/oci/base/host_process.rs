@@ -27,6 +27,16 @@ pub struct HostProcessBase {
     pub image: Image,
 }
 
+/// The path and the tag of Microsoft's base, where a name is of that.
+fn published(name: &str) -> Option<(&str, &str)> {
+    let (path, tag) = match name.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (name, TAG),
+    };
+    let is_published = path == PUBLISHED || path.ends_with(&format!("/{PUBLISHED}"));
+    is_published.then_some((path, tag))
+}
+
 /// Why there is no such base.
 #[derive(Debug, thiserror::Error)]
 pub enum HostProcessError {
@@ -70,6 +80,11 @@ impl Diagnose for HostProcessError {
 }
 
 impl HostProcessBase {
+    /// Whether the name is of such a base.
+    pub fn is_named(name: &str) -> bool {
+        name == HOST_PROCESS || published(name).is_some()
+    }
+
     /// The base of that name; none where the name is of another base.
     pub async fn find(
         name: &str,
@@ -79,13 +94,9 @@ impl HostProcessBase {
         if name == HOST_PROCESS {
             return Ok(Some(Self::own()?));
         }
-        let (path, tag) = match name.rsplit_once(':') {
-            Some((path, tag)) if !tag.contains('/') => (path, tag),
-            _ => (name, TAG),
-        };
-        if path != PUBLISHED && !path.ends_with(&format!("/{PUBLISHED}")) {
+        let Some((path, tag)) = published(name) else {
             return Ok(None);
-        }
+        };
         let repository = bases.repository(path)?.repository;
         let source = Source::Registry(registry.repository(&repository));
         let other = |problem| HostProcessError::Other {

@@ -14,7 +14,8 @@ use crate::windows::version::WindowsVersion;
 pub struct Listing {
     /// Images for Windows nodes, the newest first.
     pub images: Vec<ListedImage>,
-    /// How many tags are for other architectures, previews, or something else altogether.
+    /// How many tags are of other flavours, for other architectures, previews, or something else
+    /// altogether.
     pub other_tags: usize,
 }
 
@@ -44,15 +45,11 @@ struct Key {
 }
 
 impl Listing {
-    /// Sorts a repository's tags.
-    pub fn new(tags: &[String]) -> Self {
+    /// Sorts tags; of a repository that has some others.
+    pub(super) fn new(tags: Vec<BaseTag>, other_tags: usize) -> Self {
         let mut images: BTreeMap<Key, Vec<BaseTag>> = BTreeMap::new();
-        let mut other_tags = 0;
-        for text in tags {
-            match BaseTag::parse(text).filter(BaseTag::is_for_servers) {
-                Some(tag) => images.entry(Key::of(&tag)).or_default().push(tag),
-                None => other_tags += 1,
-            }
+        for tag in tags {
+            images.entry(Key::of(&tag)).or_default().push(tag);
         }
         let images = images.into_iter().rev();
         Self {
@@ -112,10 +109,13 @@ fn version_of(build: u32, kb: Kb) -> WindowsVersion {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::oci::base::Choice;
 
     fn listing(tags: &[&str]) -> Listing {
         let tags: Vec<String> = tags.iter().map(|&tag| tag.to_owned()).collect();
-        Listing::new(&tags)
+        let named = Choice::Usual.named_tags("nanoserver", &tags).unwrap();
+        let others = tags.len() - named.len();
+        Listing::new(named, others)
     }
 
     #[test]

@@ -11,6 +11,7 @@ use oci_spec::image::Digest;
 use super::behind_tag::{BehindTag, read_tag};
 use super::best_fit::Match;
 use super::choice::{Choice, FlavourError};
+use super::list::Listing;
 use super::name::{BASE_NAMES, BaseName, NAMES};
 use super::offers::{Basis, Neighbour, Offers};
 use super::tag::BaseTag;
@@ -279,6 +280,15 @@ impl BaseRepository {
     /// All its tags.
     pub fn tags(&self) -> &[String] {
         &self.tags
+    }
+
+    /// What it offers of the flavour that was named, or all of it.
+    pub fn listing(&self) -> Result<Listing, ResolveError> {
+        let named = self
+            .flavour
+            .named_tags(&self.repository.to_string(), &self.tags)?;
+        let others = self.tags.len() - named.len();
+        Ok(Listing::new(named, others))
     }
 
     /// The same with the one flavour that all these hosts get.

@@ -3,10 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 use crate::cluster::nodes::{BUILD_LABEL, Node, OS_LABEL};
 use crate::cluster::scheduling::System;
 use crate::cluster::workloads::{Workload, WorkloadId};
-use crate::rollout::commands::{Flags, typed};
+use crate::rollout::commands::{Flags, quoted, typed};
 use crate::rollout::{Placement, Rollout};
 use crate::windows::compat::{Outcome, revisions_matter};
 use crate::windows::version::WindowsVersion;
@@ -20,8 +22,26 @@ pub struct Pin {
     pub value: String,
 }
 
-/// Kinds whose pods move to other nodes when their template changes.
-const PATCHABLE: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "CronJob"];
+/// How a workload gets a node label to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Way {
+    /// Its pods move to other nodes when its template changes.
+    Patch,
+    /// Kubernetes takes no change of it, or leaves its pods where they are: it is made again.
+    MakeAgain,
+}
+
+impl Way {
+    /// Nothing for kinds whose fields are not known, and for what has no name.
+    pub fn of(workload: &WorkloadId) -> Option<Self> {
+        match workload.kind.as_str() {
+            _ if workload.name.is_empty() => None,
+            "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Some(Self::Patch),
+            "Pod" | "Job" | "ReplicaSet" | "ReplicationController" => Some(Self::MakeAgain),
+            _ => None,
+        }
+    }
+}
 
 impl Pin {
     /// On nodes that run Windows.
@@ -42,42 +62,64 @@ impl Pin {
         selector.insert(self.label.to_owned(), self.value.clone());
     }
 
-    /// The command that makes a workload ask for it; nothing for a kind that cannot be patched.
-    pub(in crate::rollout) fn command(
-        &self,
-        workload: &WorkloadId,
-        flags: &Flags,
-    ) -> Option<String> {
-        let patch = self.patch(workload)?;
+    /// The commands that make a workload ask for it; none for a kind whose fields are not known. What is
+    /// made again is written to a file first, so that it is not lost where the cluster does not take it.
+    pub(in crate::rollout) fn commands(&self, workload: &WorkloadId, flags: &Flags) -> Vec<String> {
         let kind = workload.kind.to_ascii_lowercase();
-        let mut words = vec!["kubectl", "patch", &kind, &workload.name];
-        words.extend(["--namespace", &workload.namespace]);
-        words.extend(flags.kubectl.iter().map(String::as_str));
-        words.extend(["--type", "merge", "--patch", &patch]);
-        Some(typed(&words))
-    }
-
-    /// The patch of the API's object that does the same; nothing for a kind that takes none.
-    fn patch(&self, workload: &WorkloadId) -> Option<String> {
-        if !is_patchable(workload) {
-            return None;
+        let name = workload.name.as_str();
+        let patch = self.patch(&workload.kind).to_string();
+        let patch = ["--type", "merge", "--patch", &patch];
+        let kubectl = |words: &[&str]| typed(&[&["kubectl"], words].concat());
+        let cluster: Vec<&str> = flags.kubectl.iter().map(String::as_str).collect();
+        let object = [
+            &[&kind, name, "--namespace", &workload.namespace],
+            &cluster[..],
+        ]
+        .concat();
+        match Way::of(workload) {
+            None => Vec::new(),
+            Some(Way::Patch) => vec![kubectl(&[&["patch"], &object[..], &patch].concat())],
+            Some(Way::MakeAgain) => {
+                let file = format!("{kind}-{name}.json");
+                let json = ["--output", "json"];
+                let get = kubectl(&[&["get"], &object[..], &json].concat());
+                let local = ["patch", "--local", "--filename", "-"];
+                let change = kubectl(&[&local[..], &patch, &json].concat());
+                let replace = ["replace", "--force", "--filename", &file];
+                vec![
+                    format!("{get} | {change} > {}", quoted(&file)),
+                    kubectl(&[&replace[..], &cluster].concat()),
+                ]
+            }
         }
-        let selector = serde_json::json!({"nodeSelector": {self.label: self.value}});
-        let wrap = |inner| serde_json::json!({"spec": {"template": {"spec": inner}}});
-        let patch = match workload.kind.as_str() {
-            "CronJob" => serde_json::json!({"spec": {"jobTemplate": wrap(selector)}}),
-            _ => wrap(selector),
-        };
-        Some(patch.to_string())
     }
-}
 
-fn is_patchable(workload: &WorkloadId) -> bool {
-    PATCHABLE.contains(&workload.kind.as_str()) && !workload.name.is_empty()
+    /// The merge patch of the API's object that does the same. Of an object that is made again it
+    /// takes away what the cluster added and takes back from nobody: where a pod landed, and the labels
+    /// by which a job knew its pods.
+    fn patch(&self, kind: &str) -> Value {
+        let selector = json!({"nodeSelector": {self.label: self.value}});
+        let in_template = |selector| json!({"template": {"spec": selector}});
+        let mut spec = match kind {
+            "Pod" => selector,
+            "CronJob" => json!({"jobTemplate": {"spec": in_template(selector)}}),
+            _ => in_template(selector),
+        };
+        match kind {
+            "Pod" => spec["nodeName"] = Value::Null,
+            "Job" => {
+                spec["selector"] = Value::Null;
+                spec["template"]["metadata"]["labels"] =
+                    json!({"controller-uid": null, "batch.kubernetes.io/controller-uid": null});
+            }
+            _ => {}
+        }
+        json!({"spec": spec})
+    }
 }
 
 /// A pin for every workload that does not start on some of its nodes, does on others as everything
-/// is, and can be patched.
+/// is, and can be told where to land.
 pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, Pin> {
     let placements = rollout.placements.iter();
     placements
@@ -88,9 +130,7 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
         .filter_map(|placement| {
             let index = placement.workload?;
             let workload = &rollout.workloads[index];
-            if !is_patchable(&workload.id) {
-                return None;
-            }
+            Way::of(&workload.id)?;
             let pin = to_a_build(rollout, placement)
                 .or_else(|| to_linux(rollout, placement, workload, others))?;
             Some((index, pin))

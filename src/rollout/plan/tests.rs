@@ -192,8 +192,7 @@ fn commands_are_ready_to_type() {
     assert_eq!(
         commands[1],
         [
-            "wincimg hotfix fetch 17763.1158 --output ./hotfix",
-            "wincimg hotfix script 17763.1158 --files ./hotfix --output install.ps1",
+            "wincimg hotfix script 17763.1158 --output install.ps1",
             "kubectl drain n0 --ignore-daemonsets --context 'my cluster'",
         ]
     );
@@ -268,10 +267,13 @@ fn a_workload_stays_where_it_starts() {
         ["pin p0 to 10.0.20348"],
         "the image is not built again"
     );
+    for kind in ["Pod", "Job", "ReplicaSet"] {
+        assert_eq!(short_of(&pinned(kind)), ["pin p0 to 10.0.20348"], "{kind}");
+    }
     assert_eq!(
-        short_of(&pinned("Pod")),
+        short_of(&pinned("CloneSet")),
         ["build i0 for 17763.1158 20348.1"],
-        "a pod cannot be moved"
+        "nobody knows how to move it"
     );
     let plan = plan(&pinned("CronJob"));
     let Action::Pin {
@@ -292,11 +294,50 @@ fn a_workload_stays_where_it_starts() {
 }
 
 #[test]
+fn what_takes_no_change_is_made_again() {
+    let commands = |kind| {
+        let landings = [(kind, vec![0], 0b11)];
+        let mut request = landed(&["17763.1158", "20348.1"], &["20348.1"], &landings);
+        request.flags.kubectl = vec!["--context".to_owned(), "my cluster".to_owned()];
+        let mut rollout = Rollout::new(request.clone());
+        let plan = rollout.advise(&request);
+        let fix = rollout.checks().next().unwrap().finding.fix.clone();
+        assert_eq!(
+            fix.as_deref(),
+            Some(
+                "end it and make it again on nodes with the label \
+                 node.kubernetes.io/windows-build=10.0.20348"
+            )
+        );
+        plan.actions[0].commands().to_vec()
+    };
+    let selector = "\"nodeSelector\":{\"node.kubernetes.io/windows-build\":\"10.0.20348\"}";
+    assert_eq!(
+        commands("Pod"),
+        [
+            format!(
+                "kubectl get pod p0 --namespace default --context 'my cluster' --output json | \
+                 kubectl patch --local --filename - --type merge --patch \
+                 '{{\"spec\":{{{selector},\"nodeName\":null}}}}' --output json > pod-p0.json"
+            ),
+            "kubectl replace --force --filename pod-p0.json --context 'my cluster'".to_owned(),
+        ]
+    );
+    let of_job = format!(
+        "'{{\"spec\":{{\"template\":{{\"spec\":{{{selector}}},\"metadata\":{{\"labels\":\
+         {{\"controller-uid\":null,\"batch.kubernetes.io/controller-uid\":null}}}}}},\
+         \"selector\":null}}}}' --output json > job-p0.json"
+    );
+    let job = commands("Job");
+    assert!(job[0].ends_with(&of_job), "{}\n{of_job}", job[0]);
+}
+
+#[test]
 fn a_workload_is_not_pinned_where_its_image_is_built_again_anyway() {
     let landings = [
         ("Deployment", vec![0], 0b11),
         ("Deployment", vec![1], 0b11),
-        ("Pod", vec![1], 0b01),
+        ("CloneSet", vec![1], 0b01),
     ];
     assert_eq!(
         short_of(&landed(
@@ -468,7 +509,7 @@ fn builds_where_it_starts(
             *builds.entry(build.version.build).or_insert(true) &= starts;
         }
     }
-    let can_be_pinned = landing.0 != "Pod" && rollout.summary.incompatible > 0;
+    let can_be_pinned = landing.0 != "CloneSet" && rollout.summary.incompatible > 0;
     builds
         .into_iter()
         .filter(move |(_, starts)| can_be_pinned && *starts)
@@ -514,7 +555,7 @@ proptest! {
         ),
         workloads in prop::collection::vec(
             (
-                prop::sample::select(&["Pod", "Deployment", "StatefulSet"]),
+                prop::sample::select(&["CloneSet", "Deployment", "Pod"]),
                 prop::collection::vec(0_usize..3, 1..3),
                 1_u32..8,
             ),

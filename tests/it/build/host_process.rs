@@ -5,6 +5,8 @@ use std::io::Read as _;
 use serde_json::{Value, json};
 
 use super::configuration::config_in;
+use super::index::nodes;
+use super::joined::{add_linux, platforms, published};
 use crate::site::{Site, answer_of, json_of, stderr};
 
 const AGENT: &str = "name = \"agent\"\nbase = \"hostprocess\"\nentrypoint = [\"agent.exe\"]\n\
@@ -207,4 +209,150 @@ fn microsofts_base_can_be_named() {
         .output()
         .unwrap();
     assert_ne!(output.status.code(), Some(0));
+}
+
+/// Builds the agent, with whatever is in its file, as `app:1.4`.
+fn push_agent(site: &Site, content: &str, more: &[&str]) -> assert_cmd::Command {
+    let recipe = AGENT.replace("content = \"x\"", &format!("content = {content:?}"));
+    site.write("recipe.toml", recipe);
+    let mut command = site.build(".");
+    command.args(["--registry", &site.host(), "--push"]);
+    command.args(["--name", "app", "--tag", "1.4"]).args(more);
+    command
+}
+
+#[test]
+fn no_host_has_to_be_named_and_a_newer_image_takes_the_older_ones_place() {
+    let site = Site::new();
+    let built = json_of(&mut push_agent(&site, "1", &[]));
+    let images = built["images"].as_array().unwrap();
+    assert_eq!(images.len(), 1);
+    assert_eq!(images[0]["host_build"], Value::Null);
+    assert_eq!(images[0]["base"]["match"], "any");
+    let text = push_agent(&site, "1", &[]).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(
+        text.contains("  host     any, in HostProcess containers\n"),
+        "{text}"
+    );
+    let newer = json_of(&mut push_agent(&site, "2", &["--host-build", "17763.973"]));
+    assert_ne!(newer["images"][0]["digest"], images[0]["digest"]);
+
+    let labelled = AGENT.replace(
+        "[[files]]",
+        "labels = { host = \"${host_build}\" }\n[[files]]",
+    );
+    site.write("recipe.toml", labelled);
+    let dry_run = json_of(site.build(".").arg("--dry-run"));
+    assert_eq!(dry_run["plans"][0]["host_build"], Value::Null);
+    assert_eq!(dry_run["plans"][0]["labels"]["host"], "any");
+
+    site.write("recipe.toml", AGENT.replace("hostprocess", "nanoserver"));
+    let output = site.build(".").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("no host given"));
+}
+
+#[test]
+fn it_joins_an_index_and_is_known_there() {
+    let site = Site::new();
+    add_linux(&site);
+    let refused = push_agent(&site, "1", &[]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr(&refused).contains("app:1.4 has linux/amd64"));
+    let joined = json_of(&mut push_agent(&site, "1", &["--join"]));
+    assert_eq!(joined["index"]["kept"], json!(["linux/amd64"]));
+    let reference = joined["images"][0]["reference"].as_str().unwrap();
+    assert!(reference.ends_with("app:1.4-hostprocess"), "{reference}");
+    json_of(&mut push_agent(&site, "2", &["--join"]));
+    assert_eq!(
+        platforms(&published(&site)),
+        ["linux", "unknown", "windows"]
+    );
+
+    let image = format!("{}/app:1.4", site.host());
+    site.write(
+        "nodes.json",
+        nodes(&[("win-a", "14393.1"), ("win-b", "26100.1742")]),
+    );
+    let check = |more: &[&str]| {
+        let command = site.command(&[&["check-compat"], more].concat());
+        let mut command = assert_cmd::Command::from(command);
+        answer_of(command.args(["--nodes", "nodes.json"]))
+    };
+    let rules = |report: &Value| -> Vec<String> {
+        let checks = report["checks"].as_array().unwrap().iter();
+        checks
+            .map(|check| check["rule"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let (code, report) = check(&[&image, "--strict"]);
+    assert_eq!(code, 0, "{report}");
+    assert_eq!(rules(&report), ["host-process"; 2]);
+
+    let pod = format!(
+        "kind: Pod\nmetadata: {{name: agent}}\nspec: {{os: {{name: windows}}, \
+         containers: [{{name: c, image: \"{image}\"}}]}}\n"
+    );
+    site.write("pod.yaml", pod);
+    let (code, report) = check(&["--workloads", "pod.yaml", "--plan"]);
+    assert_eq!(code, 1, "{report}");
+    assert_eq!(rules(&report)[..2], ["host-process-unsupported"; 2]);
+    let fix = report["checks"][0]["fix"].as_str().unwrap();
+    assert!(fix.contains("windowsOptions.hostProcess"), "{fix}");
+    assert_eq!(
+        report["plan"]["actions"],
+        json!([]),
+        "the same build again is no help"
+    );
+}
+
+#[test]
+fn beside_images_with_windows_it_is_what_the_other_hosts_get() {
+    let site = Site::new();
+    json_of(
+        site.build("pause")
+            .args(["--host-build", "17763.973", "--registry", &site.host()])
+            .args(["--push", "--name", "app", "--tag", "1.4"]),
+    );
+    json_of(&mut push_agent(&site, "1", &["--join"]));
+    let image = format!("{}/app:1.4", site.host());
+    site.write(
+        "nodes.json",
+        nodes(&[("win-a", "17763.973"), ("win-b", "20348.2402")]),
+    );
+    let check = ["check-compat", &image, "--nodes", "nodes.json"];
+    let (code, report) = answer_of(&mut assert_cmd::Command::from(site.command(&check)));
+    assert_eq!(code, 0, "{report}");
+    let rules: Vec<_> = report["checks"].as_array().unwrap().iter().collect();
+    assert_eq!(rules[0]["rule"], "build-match");
+    assert_eq!(rules[1]["rule"], "host-process");
+}
+
+#[test]
+fn the_json_of_a_build_tells_an_offline_check() {
+    let site = Site::new();
+    let built = push_agent(&site, "1", &["--format", "json"])
+        .output()
+        .unwrap();
+    site.write("images.json", &built.stdout);
+    let image = format!("{}/app:1.4", site.host());
+    let inspect = site
+        .command(&["inspect", &image, "--format", "json"])
+        .output()
+        .unwrap();
+    site.write("inspected.json", &inspect.stdout);
+    for file in ["images.json", "inspected.json"] {
+        let check = [
+            "check-compat",
+            &image,
+            "--host-build",
+            "17763.973",
+            "--offline",
+        ];
+        let mut check = assert_cmd::Command::from(site.command(&check));
+        let (code, report) = answer_of(check.args(["--images", file]));
+        assert_eq!(code, 0, "{file}: {report}");
+        assert_eq!(report["checks"][0]["rule"], "host-process", "{file}");
+    }
 }

@@ -19,7 +19,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// An index with one image for Linux and an attestation of it, under `app:1.4`.
-fn add_linux(site: &Site) -> String {
+pub(super) fn add_linux(site: &Site) -> String {
     let linux = format!("sha256:{}", "1".repeat(64));
     let entry = |digest: &str, platform: Value, annotations: Value| {
         json!({"mediaType": MANIFEST, "size": 2,
@@ -48,7 +48,7 @@ fn build(site: &Site, host: &str, more: &[&str]) -> assert_cmd::Command {
 }
 
 /// What `app:1.4` means.
-fn published(site: &Site) -> Value {
+pub(super) fn published(site: &Site) -> Value {
     let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
     let raw = block_on(repository.get_manifest("1.4")).unwrap();
     serde_json::from_slice(&raw.bytes).unwrap()
@@ -58,7 +58,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
-fn platforms(index: &Value) -> Vec<String> {
+pub(super) fn platforms(index: &Value) -> Vec<String> {
     let entries = index["manifests"].as_array().unwrap().iter();
     entries
         .map(|entry| {
@@ -227,7 +227,7 @@ fn three_builds_join_a_linux_image_in_a_real_registry_and_pass_the_strict_check(
 }
 
 /// An image for Linux of a configuration alone, under `app:1.4`.
-fn push_linux(target: &str) {
+pub(crate) fn push_linux(target: &str) {
     let config = json!({"architecture": "amd64", "os": "linux", "config": {},
         "rootfs": {"type": "layers", "diff_ids": []}})
     .to_string();

@@ -7,7 +7,7 @@ mod formats;
 mod host_process;
 mod index;
 mod interrupted;
-mod joined;
+pub(crate) mod joined;
 mod pushed;
 mod readers;
 mod refused;

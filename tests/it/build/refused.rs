@@ -7,6 +7,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 
 use crate::site::{Site, json_of, stderr};
+use crate::support::docker_registry::free_port;
 
 #[test]
 fn what_cannot_be_built_is_said_with_the_way_out() {
@@ -341,4 +342,90 @@ fn an_output_that_cannot_be_written_is_named() {
         .assert()
         .code(3)
         .stderr(contains("file/x"));
+}
+
+#[test]
+fn a_mistake_in_the_recipe_or_its_folder_is_told_before_a_registry_is_asked() {
+    let site = Site::new();
+    site.write("app/server.exe", "MZ");
+    let recipe = |name: &str, more: &str| {
+        let text = format!("name = \"w\"\nbase = \"nanoserver\"\n{more}");
+        site.write(&format!("{name}/recipe.toml"), text);
+    };
+    recipe(
+        "typed",
+        "user = \"${usr}\"\n[variables.user]\ndefault = \"web\"\n",
+    );
+    recipe("lacks", "[[files]]\ncontext = \"site\"\nto = '/site'\n");
+    let file = |path: &str| format!("[[files]]\ncontent = \"x\"\nto = '{path}'\n");
+    recipe("twice", &(file(r"C:\a") + &file(r"C:\A")));
+    recipe(
+        "unheld",
+        "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Vendor\\Toolbar'\ndelete = true\n",
+    );
+    recipe("hosts", "shutdown_timeout = 9\n");
+    let text = site.text("hosts/recipe.toml").replace(
+        "nanoserver",
+        "oss/kubernetes/windows-host-process-containers-base-image:v1.0.0",
+    );
+    site.write("hosts/recipe.toml", text);
+    let nobody = format!("127.0.0.1:{}", free_port());
+    let said = |arguments: &[&str]| {
+        let mut command = site.command(arguments);
+        command.args(["--host-build", "17763.973", "--base-registry", &nobody]);
+        let output = command.output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(!said.contains(&nobody), "{said}");
+        said
+    };
+    for command in ["build", "render"] {
+        for (arguments, expected) in [
+            (
+                &["app", "--set", "program=sevrer.exe"][..],
+                &["\"sevrer.exe\" is not among the files of", "server.exe\"?"][..],
+            ),
+            (
+                &["app", "--set", "progam=server.exe"],
+                &["no variable \"progam\"", "did you mean \"program\"?"],
+            ),
+            (
+                &["typed"],
+                &[
+                    "typed/recipe.toml:3:8",
+                    "did you mean \"user\"?",
+                    "       ^",
+                ],
+            ),
+            (&["lacks"], &["cannot read ./site", "--context DIR"]),
+            (&["twice"], &["same path on Windows"]),
+            (&["hosts"], &["shutdown_timeout cannot be in"]),
+        ] {
+            let said = said(&[&[command], arguments].concat());
+            for part in expected {
+                assert!(said.contains(part), "{part}: {said}");
+            }
+        }
+    }
+    assert!(said(&["build", "unheld"]).contains("key = 'HKLM\\SOFTWARE\\Vendor'"));
+}
+
+#[test]
+fn what_the_base_decides_is_looked_at_with_the_base() {
+    let site = Site::new();
+    site.write("files-10.0.17763.973/a.txt", "a");
+    site.write(
+        "recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n\
+         [[files]]\nfrom = \"files-${base.os_version}\"\nto = 'C:\\files'\n",
+    );
+    let build = |host: &str| {
+        let mut command = site.build(".");
+        command.args(["--host-build", host]);
+        command.assert()
+    };
+    build("17763.973").code(0);
+    build("20348.2402")
+        .code(2)
+        .stderr(contains("cannot read ./files-10.0.20348.2402"));
 }

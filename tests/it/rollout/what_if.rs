@@ -1,13 +1,9 @@
 //! Simulations, plans, and several reports at once.
 
-use std::os::unix::fs::PermissionsExt;
-
 use predicates::prelude::*;
 use predicates::str::contains;
 
 use super::*;
-use crate::demo::{DemoRegistry, add_base_images};
-use wincimg::windows::version::WindowsVersion;
 
 /// `check-compat` of one image's version on the nodes of the kubeadm cluster.
 fn kubeadm(image: &str) -> Command {
@@ -141,8 +137,7 @@ fn the_plan_is_in_every_report_that_people_read() {
             "actions": [{
                 "kind": "patch", "to": "17763.1158", "kb": "KB4549949", "hosts": ["win-a"],
                 "commands": [
-                    "wincimg hotfix fetch 17763.1158 --output ./hotfix",
-                    "wincimg hotfix script 17763.1158 --files ./hotfix --output install.ps1",
+                    "wincimg hotfix script 17763.1158 --output install.ps1",
                     "kubectl drain win-a --ignore-daemonsets",
                 ],
             }],
@@ -156,16 +151,21 @@ fn the_plan_is_in_every_report_that_people_read() {
             .args(["--plan", "--format", format])
             .assert()
             .code(1)
-            .stdout(contains("Then everything starts.").and(contains(format!(
-                "wincimg build RECIPE --host-build 17763.5696 --host-build 20348.2402 \
-                     --registry {}/shop --name migrate --tag 2.0 --push",
-                registry.host()
-            ))));
+            .stdout(
+                contains("Then everything starts.")
+                    .and(contains("keep Deployment shop/web on nodes with the label"))
+                    .and(contains(
+                        "end Pod default/forgotten and make it again on nodes",
+                    ))
+                    .and(contains(
+                        "kubectl replace --force --filename pod-forgotten.json",
+                    )),
+            );
     }
 }
 
 /// A node as kubectl prints it.
-fn node(name: &str, version: &str) -> Value {
+pub(super) fn node(name: &str, version: &str) -> Value {
     let build = version.split('.').next().unwrap();
     let system = if version.is_empty() {
         "linux"
@@ -184,193 +184,6 @@ fn node(name: &str, version: &str) -> Value {
             "containerRuntimeVersion": "containerd://1.7.22",
         }},
     })
-}
-
-/// A place where commands are typed as they were printed: `RECIPE` is there, bases come from a
-/// registry of its own, and a kubectl patches workloads in a file.
-struct Shell {
-    folder: tempfile::TempDir,
-    workloads: Value,
-}
-
-impl Shell {
-    fn new(host: &str, workloads: Value) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
-        for name in ["bin", "RECIPE"] {
-            fs::create_dir(path(name)).unwrap();
-        }
-        let program = assert_cmd::cargo::cargo_bin!("wincimg");
-        std::os::unix::fs::symlink(program, path("bin/wincimg")).unwrap();
-        let kubectl = path("bin/kubectl");
-        fs::write(&kubectl, "#!/bin/sh\nprintf '%s\\0' \"$@\" > said\n").unwrap();
-        fs::set_permissions(kubectl, fs::Permissions::from_mode(0o755)).unwrap();
-        fs::write(
-            path("RECIPE/recipe.toml"),
-            "name = \"web\"\nbase = \"nanoserver\"\n",
-        )
-        .unwrap();
-        let config = format!("base-registry = \"{host}/mcr\"\n");
-        fs::write(path("wincimg.toml"), config).unwrap();
-        let shell = Self { folder, workloads };
-        shell.save();
-        shell
-    }
-
-    fn save(&self) {
-        let file = self.folder.path().join("workloads.json");
-        fs::write(file, self.workloads.to_string()).unwrap();
-    }
-
-    /// Types one command.
-    fn run(&mut self, command: &str) -> assert_cmd::assert::Assert {
-        let bin = self.folder.path().join("bin").display().to_string();
-        let path = std::env::var("PATH").unwrap();
-        let ended = Command::new("sh")
-            .current_dir(self.folder.path())
-            .env("PATH", format!("{bin}:{path}"))
-            .args(["-c", command])
-            .assert();
-        if command.starts_with("kubectl") {
-            let said = fs::read_to_string(self.folder.path().join("said")).unwrap();
-            let words: Vec<&str> = said.split_terminator('\0').collect();
-            self.patch(&words);
-        }
-        ended
-    }
-
-    /// What `kubectl patch KIND NAME --namespace N --type merge --patch JSON` does.
-    fn patch(&mut self, words: &[&str]) {
-        let [
-            "patch",
-            kind,
-            name,
-            "--namespace",
-            namespace,
-            "--type",
-            "merge",
-            "--patch",
-            patch,
-        ] = words
-        else {
-            panic!("{words:?}");
-        };
-        let items = self.workloads["items"].as_array_mut().unwrap();
-        let item = items
-            .iter_mut()
-            .find(|item| {
-                item["kind"].as_str().unwrap().to_lowercase() == *kind
-                    && item["metadata"]["name"] == *name
-                    && item["metadata"]["namespace"] == *namespace
-            })
-            .unwrap();
-        merge(item, serde_json::from_str(patch).unwrap());
-        self.save();
-    }
-}
-
-/// A JSON merge patch that deletes nothing.
-fn merge(value: &mut Value, patch: Value) {
-    match patch {
-        Value::Object(fields) => {
-            for (name, field) in fields {
-                merge(&mut value[name.as_str()], field);
-            }
-        }
-        other => *value = other,
-    }
-}
-
-/// A deployment of the shop.
-fn deployment(name: &str, image: &str, system: &str) -> Value {
-    json!({
-        "kind": "Deployment", "metadata": {"name": name, "namespace": "shop"},
-        "spec": {"template": {"spec": {
-            "containers": [{"name": "c", "image": image}],
-            "nodeSelector": {"kubernetes.io/os": system},
-        }}},
-    })
-}
-
-#[test]
-fn everything_starts_once_the_printed_commands_are_typed() {
-    let registry = DemoRegistry::start().unwrap();
-    let host = registry.host();
-    let bases = ["17763.973", "20348.2402"].map(str::parse::<WindowsVersion>);
-    registry
-        .with(|stored| {
-            add_base_images(stored, "mcr/windows/nanoserver", &bases.map(Result::unwrap))
-        })
-        .unwrap();
-    let fixed = FakeRegistry::start();
-    let vendor = fixed.image("windows", "10.0.20348.2402");
-    fixed.tag("vendor/tool", "1", &vendor);
-    let linux = fixed.image_with(&json!({"os": "linux", "architecture": "amd64"}));
-    fixed.tag("tools/curl", "8", &linux);
-    let own = format!("{host}/team/web:1.4");
-    let pod = json!({
-        "kind": "Pod", "metadata": {"name": "web", "namespace": "shop"},
-        "spec": {"containers": [{"name": "c", "image": own}],
-                 "nodeSelector": {"kubernetes.io/os": "windows"}},
-    });
-    let vendor = format!("{}/vendor/tool:1", fixed.host());
-    let curl = format!("{}/tools/curl:8", fixed.host());
-    let mut shell = Shell::new(
-        &host,
-        json!({"kind": "List", "items": [
-            pod, deployment("tool", &vendor, "windows"), deployment("curl", &curl, "windows"),
-        ]}),
-    );
-    let nodes = [
-        node("win-2019", "17763.973"),
-        node("win-2022", "20348.2402"),
-        node("lin", ""),
-    ];
-    let nodes = json!({"kind": "List", "items": nodes}).to_string();
-    fs::write(shell.folder.path().join("nodes.json"), nodes).unwrap();
-    let flags = format!("--insecure-registry {host} --registry-config {NO_CREDENTIALS}");
-    shell
-        .run(&format!(
-            "wincimg build RECIPE --host-build 17763.973 --registry {host}/team --name web \
-             --tag 1.4 --push {flags}"
-        ))
-        .code(0);
-    let check = format!(
-        "wincimg check-compat --nodes nodes.json --workloads workloads.json --plan \
-         --format json {flags} --insecure-registry {}",
-        fixed.host()
-    );
-    let output = shell.run(&check).code(1).get_output().stdout.clone();
-    let report: Value = serde_json::from_slice(&output).unwrap();
-    let actions = report["plan"]["actions"].as_array().unwrap();
-    let kinds: Vec<_> = actions.iter().map(|action| &action["kind"]).collect();
-    assert_eq!(kinds, ["pin", "pin", "rebuild"], "{report}");
-    assert_eq!(
-        actions[0]["node_selector"],
-        json!({"node.kubernetes.io/windows-build": "10.0.20348"})
-    );
-    assert_eq!(actions[0]["hosts"], json!(["win-2022"]));
-    assert_eq!(actions[0]["workload"]["name"], "tool");
-    assert_eq!(
-        actions[1]["node_selector"],
-        json!({"kubernetes.io/os": "linux"})
-    );
-    // What a single finding advises is the plan's, so that nothing else is typed than that.
-    let commands = |value: &Value| -> Vec<String> {
-        let of_all = value.as_array().unwrap().iter();
-        of_all
-            .flat_map(|one| one["commands"].as_array().unwrap())
-            .map(|command| command.as_str().unwrap().to_owned())
-            .collect()
-    };
-    let planned = commands(&report["plan"]["actions"]);
-    let mut advised = commands(&report["checks"]);
-    advised.retain(|command| !planned.contains(command));
-    assert_eq!(advised, [""; 0]);
-    for command in &planned {
-        shell.run(command).code(0);
-    }
-    shell.run(&check).code(0);
 }
 
 #[test]

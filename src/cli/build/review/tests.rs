@@ -62,10 +62,10 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
     };
     let recipe = Recipe::find("pause").unwrap();
     PlannedImage {
-        host: TargetHost {
+        host: Some(TargetHost {
             build: host,
             nodes: Vec::new(),
-        },
+        }),
         plan: recipe.plan(plan_base, host.version, &settings).unwrap(),
         base: BaseImage {
             reference: parse_reference(&format!("mcr.test/nanoserver:{text}")).unwrap(),
@@ -188,8 +188,8 @@ proptest! {
             Err(error) => {
                 // Only where hosts of one build take no common image.
                 prop_assert!(has_index);
-                let apart = images.iter().any(|a| images.iter().any(|b| {
-                    let (a, b) = (a.host.build.version, b.host.build.version);
+                let versions = images.iter().filter_map(|image| image.plan.host_build);
+                let apart = versions.clone().any(|a| versions.clone().any(|b| {
                     a.build == b.build && generation(a) != generation(b)
                 }));
                 prop_assert!(apart, "{error}");

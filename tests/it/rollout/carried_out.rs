@@ -1,0 +1,243 @@
+//! A plan, carried out: its commands are typed as they were printed, into a shell, and the check that
+//! asked for them is green then.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use assert_cmd::assert::Assert;
+use wincimg::windows::version::WindowsVersion;
+
+use super::what_if::node;
+use super::*;
+use crate::build::joined::push_linux;
+use crate::demo::{DemoRegistry, add_base_images};
+use crate::fake_catalog::desk::{Desk, FILE};
+use crate::support::component;
+use crate::support::docker_registry::{DockerRegistry, Setup};
+
+/// The bases for both sides of the update of 2020-02, and for another release.
+const BASES: [WindowsVersion; 3] = [
+    WindowsVersion::new(17763, 973),
+    WindowsVersion::new(17763, 1158),
+    WindowsVersion::new(20348, 2402),
+];
+
+/// What a cluster, registries and a catalog look like to the commands of a plan.
+struct World {
+    bases: DemoRegistry,
+    target: DockerRegistry,
+    vendor: FakeRegistry,
+    desk: Desk,
+}
+
+impl World {
+    /// Nothing where a program is not installed.
+    fn start() -> Option<Self> {
+        let python = component("python3")?;
+        let world = Self {
+            bases: DemoRegistry::start().unwrap(),
+            target: DockerRegistry::start(Setup::default())?,
+            vendor: FakeRegistry::start(),
+            desk: Desk::with_april_2020().0,
+        };
+        let bases = &world.bases;
+        bases
+            .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &BASES))
+            .unwrap();
+        fs::create_dir(world.path("bin")).unwrap();
+        let program = assert_cmd::cargo::cargo_bin!("wincimg");
+        std::os::unix::fs::symlink(program, world.path("bin/wincimg")).unwrap();
+        std::os::unix::fs::symlink(python, world.path("bin/python3")).unwrap();
+        fs::write(world.path("bin/kubectl"), include_str!("kubectl.py")).unwrap();
+        let runs = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(world.path("bin/kubectl"), runs).unwrap();
+        fs::create_dir(world.path("RECIPE")).unwrap();
+        let recipe = "name = \"web\"\nbase = \"nanoserver\"\n";
+        fs::write(world.path("RECIPE/recipe.toml"), recipe).unwrap();
+        let catalog = &world.desk.catalog.host;
+        let defaults = format!(
+            "base-registry = \"{}/mcr\"\ncatalog = \"http://{catalog}\"\n\
+             insecure-registry = [\"{catalog}\"]\n",
+            bases.host()
+        );
+        fs::write(world.path("wincimg.toml"), defaults).unwrap();
+        Some(world)
+    }
+
+    fn path(&self, name: &str) -> std::path::PathBuf {
+        self.desk.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, items: &[Value]) {
+        let list = json!({"kind": "List", "items": items});
+        fs::write(self.path(name), list.to_string()).unwrap();
+    }
+
+    /// Types one command.
+    fn run(&self, command: &str) -> Assert {
+        let path = std::env::var("PATH").unwrap();
+        Command::new("sh")
+            .current_dir(self.desk.folder.path())
+            .env("PATH", format!("{}:{path}", self.path("bin").display()))
+            .env("WINCIMG_CONFIG", self.path("wincimg.toml"))
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .args(["-c", command])
+            .assert()
+    }
+
+    /// What the commands of a run against registries over plain HTTP are given.
+    fn flags(&self) -> String {
+        let hosts = [self.bases.host(), self.target.host(), self.vendor.host()];
+        let insecure = hosts.map(|host| format!("--insecure-registry {host}"));
+        format!("{} --registry-config {NO_CREDENTIALS}", insecure.join(" "))
+    }
+
+    fn check(&self) -> String {
+        format!(
+            "wincimg check-compat --nodes nodes.json --workloads workloads.json --plan --strict \
+             --format json {}",
+            self.flags()
+        )
+    }
+
+    /// Builds the recipe for a host.
+    fn build(&self, host: &str, more: &str) {
+        let command = format!(
+            "wincimg build RECIPE --host-build {host} --push {more} {}",
+            self.flags()
+        );
+        self.run(&command).code(0);
+    }
+
+    /// What happens on a drained node where the script is run: with the update that the script installs,
+    /// the node has that build.
+    fn install(&self, node: &str, to: &str) {
+        let script = fs::read_to_string(self.path("install.ps1")).unwrap();
+        assert!(script.contains(FILE), "{script}");
+        let nodes = fs::read(self.path("nodes.json")).unwrap();
+        let mut nodes: Value = serde_json::from_slice(&nodes).unwrap();
+        let items = nodes["items"].as_array_mut().unwrap();
+        let node = items.iter_mut().find(|it| it["metadata"]["name"] == node);
+        let node = node.unwrap();
+        assert_eq!(node["spec"]["unschedulable"], true, "it was drained");
+        node["status"]["nodeInfo"]["kernelVersion"] = format!("10.0.{to}").into();
+        fs::write(self.path("nodes.json"), nodes.to_string()).unwrap();
+    }
+}
+
+/// A workload of the shop whose pods ask for a node label.
+fn workload(kind: &str, name: &str, image: &str, label: (&str, &str)) -> Value {
+    let (key, value) = label;
+    let spec = json!({
+        "containers": [{"name": "c", "image": image}],
+        "nodeSelector": {"kubernetes.io/os": "windows", key: value},
+    });
+    let spec = match kind {
+        "Pod" => spec,
+        _ => json!({"template": {"spec": spec}}),
+    };
+    json!({"kind": kind, "metadata": {"name": name, "namespace": "shop"}, "spec": spec})
+}
+
+#[test]
+fn everything_starts_once_the_printed_commands_are_typed() {
+    let Some(world) = World::start() else { return };
+    let target = world.target.host();
+    // Another's image, which cannot be built, and one for Linux alone.
+    let fixed = &world.vendor;
+    fixed.tag(
+        "vendor/tool",
+        "1",
+        &fixed.image("windows", "10.0.20348.2402"),
+    );
+    let linux = fixed.image_with(&json!({"os": "linux", "architecture": "amd64"}));
+    fixed.tag("tools/curl", "8", &linux);
+    let tool = format!("{}/vendor/tool:1", fixed.host());
+    let curl = format!("{}/tools/curl:8", fixed.host());
+    // Images of this team: one for one side of an update, one beside an entry for Linux.
+    world.build(
+        "17763.973",
+        &format!("--registry {target}/team --name web --tag 1.4"),
+    );
+    push_linux(&target);
+    world.build(
+        "17763.973",
+        &format!("--registry {target} --name app --tag 1.4 --join"),
+    );
+    let web = format!("{target}/team/web:1.4");
+    let app = format!("{target}/app:1.4");
+    let any = ("kubernetes.io/os", "windows");
+    let of_build = |build| ("node.kubernetes.io/windows-build", build);
+    world.write(
+        "workloads.json",
+        &[
+            workload("Deployment", "web", &web, of_build("10.0.17763")),
+            workload("Deployment", "app", &app, of_build("10.0.20348")),
+            workload("Deployment", "tool", &tool, any),
+            workload("Pod", "tool", &tool, any),
+            workload("Job", "tool", &tool, any),
+            workload("Deployment", "curl", &curl, any),
+        ],
+    );
+    world.write(
+        "nodes.json",
+        &[
+            node("win-a", "17763.973"),
+            node("win-b", "17763.1158"),
+            node("win-c", "20348.2402"),
+            node("lin", ""),
+        ],
+    );
+
+    let output = world
+        .run(&world.check())
+        .code(1)
+        .get_output()
+        .stdout
+        .clone();
+    let report: Value = serde_json::from_slice(&output).unwrap();
+    let actions = report["plan"]["actions"].as_array().unwrap();
+    let kinds: Vec<_> = actions.iter().map(|action| &action["kind"]).collect();
+    assert_eq!(
+        kinds,
+        ["pin", "pin", "pin", "pin", "rebuild", "rebuild", "patch"],
+        "{report}"
+    );
+    let selectors: Vec<_> = actions.iter().map(|it| &it["node_selector"]).collect();
+    let to_2022 = json!({"node.kubernetes.io/windows-build": "10.0.20348"});
+    let to_linux = json!({"kubernetes.io/os": "linux"});
+    assert_eq!(selectors[..4], [&to_2022, &to_2022, &to_2022, &to_linux]);
+    assert_eq!(actions[0]["hosts"], json!(["win-c"]));
+    assert_eq!(actions[6]["hosts"], json!(["win-a"]));
+
+    // What a single finding advises is the plan's, so that nothing else is typed than that.
+    let commands = |value: &Value| -> Vec<String> {
+        let of_all = value.as_array().unwrap().iter();
+        of_all
+            .flat_map(|one| one["commands"].as_array().unwrap())
+            .map(|command| command.as_str().unwrap().to_owned())
+            .collect()
+    };
+    let planned = commands(&report["plan"]["actions"]);
+    let mut advised = commands(&report["checks"]);
+    advised.retain(|command| !planned.contains(command));
+    assert_eq!(advised, [""; 0]);
+    let ends = |flag: &str| {
+        let flag = format!(" --push {flag} ");
+        planned.iter().filter(|it| it.contains(&flag)).count()
+    };
+    assert_eq!((ends("--replace"), ends("--join")), (1, 1), "{planned:?}");
+    for command in &planned {
+        world.run(command).code(0);
+    }
+    world.install("win-a", actions[6]["to"].as_str().unwrap());
+    let output = world
+        .run(&world.check())
+        .code(0)
+        .get_output()
+        .stdout
+        .clone();
+    let report: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!(report["plan"]["actions"], json!([]));
+    assert_eq!(report["summary"]["warning"], 0, "{report}");
+}
