@@ -26,9 +26,7 @@ pub enum PrefixError {
     )]
     Credentials,
     /// Docker Hub alone, for images that are pushed.
-    #[error(
-        "Docker Hub takes images in a user's or an organization's place: expected docker.io/NAME"
-    )]
+    #[error("images on Docker Hub belong to a user or an organization: expected docker.io/NAME")]
     NobodysPlace,
 }
 

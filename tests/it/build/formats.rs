@@ -13,14 +13,12 @@ use crate::support::{options, repository};
 fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
     let registry = FakeRegistry::start();
     let version = "10.0.17763.973";
-    for (name, created, expected) in [
-        ("none", None, "1970-01-01T00:00:00Z"),
-        ("empty", Some(""), "1970-01-01T00:00:00Z"),
-        (
-            "year-one",
-            Some("0001-01-01T00:00:00Z"),
-            "0001-01-01T00:00:00Z",
-        ),
+    let year_one = "0001-01-01T00:00:00Z";
+    for (name, created, epoch, expected) in [
+        ("none", None, None, "1970-01-01T00:00:00Z"),
+        ("empty", Some(""), None, "1970-01-01T00:00:00Z"),
+        ("year-one", Some(year_one), None, year_one),
+        ("told", None, Some("86400"), "1970-01-02T00:00:00Z"),
     ] {
         let mut config = json!({"os": "windows", "architecture": "amd64", "os.version": version});
         if let Some(created) = created {
@@ -38,6 +36,9 @@ fn a_base_that_does_not_say_when_it_was_made_is_built_on() {
                 &registry.host(),
             ])
             .args(["--base-registry", &format!("{}/{name}", registry.host())]);
+        if let Some(epoch) = epoch {
+            command.env("SOURCE_DATE_EPOCH", epoch);
+        }
         json_of(&mut command.into());
         assert_eq!(config_in(&site.path("out"))["created"], expected, "{name}");
     }

@@ -115,6 +115,10 @@ impl Animal {
         {
             return refusal;
         }
+        let kept = said!(self, NoDelete).filter(|_| head.method == Method::DELETE);
+        if let Some(status) = kept {
+            return self.error(status, "UNSUPPORTED");
+        }
         let answer = self.pass(head, body).await;
         let missing = said!(self, MissingIs);
         match (answer.status(), missing) {

@@ -89,8 +89,8 @@ pub enum Quirk {
     LastRange,
     /// `Range` of an open upload ends at the number of its bytes.
     CountedRange,
-    /// An upload cannot be cancelled; the status that says so.
-    NoCancel(u16),
+    /// A manifest cannot be deleted; the status that says so.
+    NoDelete(u16),
     /// Where an upload goes on.
     Location(Place),
     /// Blobs come from another host, which takes no `Authorization`.
@@ -276,7 +276,7 @@ impl fmt::Display for Quirk {
             Self::CountedRange => {
                 write!(f, "`Range` of an open upload ends one byte late")
             }
-            Self::NoCancel(status) => write!(f, "an upload cannot be cancelled ({status})"),
+            Self::NoDelete(status) => write!(f, "a manifest cannot be deleted ({status})"),
             Self::Location(place) => place.fmt(f),
             Self::BlobsFrom(host) => write!(f, "blobs come from another host, such as `{host}`"),
             Self::PageAtMost(page) => write!(f, "a page has {page} tags at most"),

@@ -49,10 +49,14 @@ pub static DOCKER_HUB: Profile = Profile {
             "https://github.com/docker-archive/docker-registry/issues/1071",
         ),
         (
-            Quirk::BlobsFrom("production.cloudflare.docker.com"),
-            "https://github.com/docker/docs/pull/25122",
+            Quirk::BlobsFrom("production.cloudfront.docker.com"),
+            "https://github.com/docker/docs/pull/25108",
         ),
-        (Quirk::Limited, "https://github.com/docker/docs/pull/22134"),
+        (Quirk::Limited, "https://github.com/docker/docs/pull/11648"),
+        (
+            Quirk::NoDelete(405),
+            "https://github.com/docker/hub-feedback/issues/2360",
+        ),
         (
             Quirk::TwoParts,
             "https://github.com/plexsystems/sinker/issues/21",
@@ -91,8 +95,8 @@ pub static GHCR: Profile = Profile {
             "https://github.com/oras-project/rust-oci-client/issues/35",
         ),
         (
-            Quirk::NoCancel(405),
-            "https://github.com/radius-project/radius/pull/12623",
+            Quirk::NoDelete(405),
+            "https://github.com/podman-container-tools/skopeo/issues/1880",
         ),
         (
             Quirk::PageAtMost(1000),
@@ -317,7 +321,7 @@ pub static ARTIFACTORY: Profile = Profile {
     rows: &[
         (
             Quirk::Unchallenged(403),
-            "https://github.com/vmware/vic/pull/6831",
+            "https://github.com/vmware/vic/issues/6738",
         ),
         (
             Quirk::MissingIs(403),

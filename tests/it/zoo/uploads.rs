@@ -19,13 +19,7 @@ impl Animal {
     ) -> Answer {
         match head.method {
             Method::POST => self.begin(proof, head, target).await,
-            Method::DELETE => {
-                let refused = said!(self, NoCancel);
-                match refused {
-                    Some(status) => self.error(status, "UNSUPPORTED"),
-                    None => self.pass(head, body).await,
-                }
-            }
+            Method::DELETE => self.pass(head, body).await,
             _ => match self.note_piece(head, &body) {
                 None => self.take_piece(head, body).await,
                 Some(refusal) => refusal,
