@@ -1,6 +1,10 @@
 //! YAML and JSON as kubectl reads them: several documents, and of a key that is there twice the last.
 
-use serde_json::Value;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 use serde_saphyr::DuplicateKeyPolicy;
 
 use super::text::without_place;
@@ -22,13 +26,13 @@ pub(super) struct Malformed {
 
 /// The documents of a text.
 pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
-    if text.trim_start().starts_with(['{', '[']) {
-        return json_documents(text).map(|documents| Documents {
-            documents,
-            warning: None,
-        });
-    }
-    match yaml_documents(text, DuplicateKeyPolicy::Error) {
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    let read = |duplicate_keys| match (is_json, duplicate_keys) {
+        (true, DuplicateKeyPolicy::Error) => json_documents::<Once>(text),
+        (true, _) => json_documents::<Value>(text),
+        (false, _) => yaml_documents(text, duplicate_keys),
+    };
+    match read(DuplicateKeyPolicy::Error) {
         Ok(documents) => Ok(Documents {
             documents,
             warning: None,
@@ -38,16 +42,16 @@ pub(super) fn documents(text: &str) -> Result<Documents, Malformed> {
             is_twice: false,
         }) => Err(malformed),
         Err(twice) => {
-            let read = yaml_documents(text, DuplicateKeyPolicy::LastWins);
+            let last_wins = read(DuplicateKeyPolicy::LastWins);
             Ok(Documents {
-                documents: read.map_err(|problem| problem.malformed)?,
+                documents: last_wins.map_err(|problem| problem.malformed)?,
                 warning: Some(twice.malformed),
             })
         }
     }
 }
 
-/// Why YAML cannot be read, and whether that is only a key that is there twice.
+/// Why a text cannot be read, and whether that is only a key that is there twice.
 struct Problem {
     malformed: Malformed,
     is_twice: bool,
@@ -101,24 +105,103 @@ fn yaml_documents(
 }
 
 /// One JSON document after the other, as `kubectl get … -o json` prints them when it is run twice.
-fn json_documents(text: &str) -> Result<Vec<(usize, Value)>, Malformed> {
+fn json_documents<D: DeserializeOwned + Into<Value>>(
+    text: &str,
+) -> Result<Vec<(usize, Value)>, Problem> {
     let mut documents = Vec::new();
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<D>();
     loop {
         let rest = text.get(stream.byte_offset()..).unwrap_or_default();
         let start = text.len() - rest.trim_start().len();
         let line = 1 + text[..start].matches('\n').count();
         match stream.next() {
             None => return Ok(documents),
-            Some(Ok(document)) => documents.push((line, document)),
+            Some(Ok(document)) => documents.push((line, document.into())),
             Some(Err(error)) => {
-                return Err(Malformed {
-                    line: error.line(),
-                    column: error.column(),
-                    problem: without_place(&error.to_string()).to_owned(),
+                let said = error.to_string();
+                let problem = without_place(&said);
+                return Err(Problem {
+                    is_twice: error.is_data() && problem.starts_with(TWICE),
+                    malformed: Malformed {
+                        line: error.line(),
+                        column: error.column(),
+                        problem: problem.to_owned(),
+                    },
                 });
             }
         }
+    }
+}
+
+/// What is said of a key that is there twice, in JSON as in YAML.
+const TWICE: &str = "duplicate mapping key: ";
+
+/// A value of JSON without a key that is there twice.
+struct Once(Value);
+
+impl From<Once> for Value {
+    fn from(once: Once) -> Self {
+        once.0
+    }
+}
+
+impl<'de> Deserialize<'de> for Once {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OnceVisitor).map(Self)
+    }
+}
+
+struct OnceVisitor;
+
+impl<'de> Visitor<'de> for OnceVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Value, A::Error> {
+        let mut values = Vec::new();
+        while let Some(Once(value)) = list.next_element()? {
+            values.push(value);
+        }
+        Ok(Value::Array(values))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = Map::new();
+        while let Some(key) = entries.next_key::<String>()? {
+            if map.contains_key(&key) {
+                return Err(Error::custom(format_args!("{TWICE}{key}")));
+            }
+            let Once(value) = entries.next_value()?;
+            map.insert(key, value);
+        }
+        Ok(Value::Object(map))
     }
 }
 

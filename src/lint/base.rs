@@ -22,7 +22,11 @@ pub(super) fn check(stages: &[Stage<'_>], options: &Options, findings: &mut Find
         let known = options.facts(&stage.image);
         let version = known.and_then(|facts| facts.version).or(tag.version);
         let pinned = pinned(reference, version, options.host);
-        if let Some((severity, message)) = dead(reference, tag) {
+        // A registry that answered for the image knows better.
+        let is_there = options.bases.contains_key(&stage.image);
+        let dead =
+            dead(reference, tag).filter(|(severity, _)| *severity != Severity::Error || !is_there);
+        if let Some((severity, message)) = dead {
             let rule = Rule::DeadBase;
             // Whoever builds it may give the argument another value.
             let is_default = stage.from.text().starts_with('$');
@@ -53,10 +57,12 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
     let repository = &reference.repository;
     let docker_hub = repository.strip_prefix("docker.io/").unwrap_or(repository);
     if let Some(name) = docker_hub.strip_prefix("microsoft/") {
+        let successor = successor(name, reference.tag.as_deref().unwrap_or_default());
         return Some((
-            Severity::Warning,
+            Severity::Error,
             format!(
-                "microsoft/{name} on Docker Hub has ended; its successor is on mcr.microsoft.com"
+                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; \
+                 take one of mcr.microsoft.com{successor}"
             ),
         ));
     }
@@ -92,6 +98,27 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
     })
 }
 
+/// What took the place of one of Microsoft's repositories on Docker Hub, as far as there is one.
+fn successor(name: &str, tag: &str) -> &'static str {
+    match name {
+        "windowsservercore" => "/windows/servercore",
+        "nanoserver" => "/windows/nanoserver",
+        "iis" => "/windows/servercore/iis",
+        "aspnet" => "/dotnet/framework/aspnet",
+        "wcf" => "/dotnet/framework/wcf",
+        "dotnet-framework-build" => "/dotnet/framework/sdk",
+        "dotnet-framework" if tag.contains("sdk") => "/dotnet/framework/sdk",
+        "dotnet-framework" => "/dotnet/framework/runtime",
+        "dotnet" if tag.contains("sdk") => "/dotnet/sdk",
+        "dotnet" if tag.contains("aspnetcore") => "/dotnet/aspnet",
+        "dotnet" => "/dotnet/runtime",
+        "aspnetcore" => "/dotnet/aspnet",
+        "aspnetcore-build" => "/dotnet/sdk",
+        "powershell" => "/powershell",
+        _ => "",
+    }
+}
+
 fn check_floating(
     from: &Instruction,
     reference: &Reference,
@@ -109,10 +136,16 @@ fn check_floating(
             "{}:latest is whatever was pushed last",
             reference.repository
         ),
-        Some(name) if !tag.fixed && (tag.version.is_some() || reference.is_monthly()) => format!(
-            "{}:{name} moves to a new revision every month",
-            reference.repository
-        ),
+        Some(name)
+            if !tag.fixed
+                && reference.is_rebuilt()
+                && (tag.version.is_some() || reference.is_monthly()) =>
+        {
+            format!(
+                "{}:{name} moves to a new revision every month",
+                reference.repository
+            )
+        }
         Some(_) => return,
     };
     let mend = if reference.is_windows_base() {

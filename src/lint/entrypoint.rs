@@ -1,11 +1,12 @@
-//! `CMD` and `ENTRYPOINT` in shell form: a shell starts first and the program is its child.
+//! `CMD` and `ENTRYPOINT` in shell form: a shell starts first and the program is its child. Where
+//! the shell itself is what runs, with a script or a command of its own, nothing stands in between.
 
 use super::reader::Instruction;
 use super::shell::BaseShell;
 use super::stage::{Stage, Step};
 use super::{Findings, Rule, Severity};
 use crate::windows::quoting::argv::{self, Reader};
-use crate::windows::quoting::{cmd, exec_form, powershell};
+use crate::windows::quoting::{cmd, exec_form, powershell, script};
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let has_program = stage.steps.iter().any(|step| {
@@ -31,6 +32,9 @@ fn check_step(step: &Step<'_>, has_program: bool, findings: &mut Findings<'_>) {
         let message = "in shell form the program of ENTRYPOINT gets the shell and its options as \
             arguments before these; write them in exec form";
         report(instruction, Severity::Warning, message, None, findings);
+        return;
+    }
+    if is_the_shells_own(step) {
         return;
     }
     let message = "in shell form a shell starts first and stands between Windows and the program, \
@@ -73,6 +77,30 @@ fn report(
         }
         None => findings.only(rule, severity, instruction.lines().0, message),
     }
+}
+
+/// Whether the text is one command that the shell runs itself.
+fn is_the_shells_own(step: &Step<'_>) -> bool {
+    let text = step.instruction.text();
+    match step.shell {
+        BaseShell::Cmd => {
+            let has_operator = text.contains(['&', '|', '<', '>']);
+            let name = argv::split(text.trim(), Reader::CRuntime).swap_remove(0);
+            let is_script = has_extension(&name, &["cmd", "bat"]);
+            !has_operator && (is_script || cmd::is_built_in(&name))
+        }
+        BaseShell::PowerShell => {
+            let script = script::read(&powershell::script(text));
+            matches!(script.only_command(), Some(name)
+                if has_extension(name, &["ps1"]) || script::is_cmdlet(name))
+        }
+        BaseShell::Other | BaseShell::Unknown => false,
+    }
+}
+
+fn has_extension(file: &str, extensions: &[&str]) -> bool {
+    let found = file.rsplit_once('.').map(|(_, extension)| extension);
+    found.is_some_and(|found| extensions.iter().any(|it| found.eq_ignore_ascii_case(it)))
 }
 
 /// The program and its arguments, where the shell does nothing but start it.

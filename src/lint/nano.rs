@@ -1,5 +1,6 @@
 //! Programs that Nano Server does not have, and what its ordinary user may not do.
 
+use super::reader::Instruction;
 use super::stage::{Base, Stage, Step};
 use super::words::{Command, commands, program_name};
 use super::{Findings, Rule, Severity};
@@ -28,6 +29,8 @@ struct State {
     is_plain_user: bool,
     /// What was copied in, in small letters.
     copied: String,
+    /// The line and program of a `SHELL` that nothing has used yet.
+    shell: Option<(usize, String)>,
 }
 
 pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
@@ -39,7 +42,7 @@ pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
                 is_nano: reference.is_nano_server(),
                 // The version of 2017 still ran everything as administrator.
                 is_plain_user: reference.build().is_none_or(|build| build > 16299),
-                copied: String::new(),
+                ..State::default()
             },
             Base::Scratch | Base::Unknown => State::default(),
         };
@@ -64,11 +67,20 @@ impl State {
             "SHELL" => {
                 let words = instruction.exec_form().unwrap_or_default();
                 let program = words.first().map(String::as_str).unwrap_or_default();
-                self.check_program(&program_name(program), step, None, findings);
+                let line = instruction.line_of(instruction.start());
+                self.shell = Some((line, program_name(program)));
             }
             _ => {
+                if uses_shell(instruction)
+                    && let Some((line, program)) = self.shell.take()
+                {
+                    self.check_program(&program, line, findings);
+                }
                 for command in commands(step) {
-                    self.check_program(&command.program(), step, Some(&command), findings);
+                    let first = command.words.first();
+                    let position = first.map_or(instruction.start(), |word| word.range.start);
+                    let line = instruction.line_of(position);
+                    self.check_program(&command.program(), line, findings);
                     self.check_setx(step, &command, findings);
                 }
                 // What a command puts there may be the very program.
@@ -79,23 +91,13 @@ impl State {
         }
     }
 
-    fn check_program(
-        &self,
-        program: &str,
-        step: &Step<'_>,
-        command: Option<&Command>,
-        findings: &mut Findings<'_>,
-    ) {
+    fn check_program(&self, program: &str, line: usize, findings: &mut Findings<'_>) {
         let Some((name, instead)) = LACKING.iter().find(|(name, _)| *name == program) else {
             return;
         };
         if self.copied.contains(name) {
             return;
         }
-        let position = command
-            .and_then(|command| command.words.first())
-            .map_or(step.instruction.start(), |word| word.range.start);
-        let line = step.instruction.line_of(position);
         let message = format!("Nano Server has no {name}; {instead}");
         findings.only(Rule::NanoServerLacks, Severity::Error, line, message);
     }
@@ -113,5 +115,17 @@ impl State {
         let message =
             "setx /M needs ContainerAdministrator, and Nano Server runs this as ContainerUser";
         findings.correct(Rule::NanoServerLacks, Severity::Error, message, correction);
+    }
+}
+
+/// Whether an instruction goes through the shell in force.
+fn uses_shell(instruction: &Instruction) -> bool {
+    match instruction.keyword.as_str() {
+        "RUN" | "CMD" | "ENTRYPOINT" => instruction.exec_form().is_none(),
+        "HEALTHCHECK" => {
+            let command = instruction.health_command();
+            command.is_some_and(|command| !command.starts_with('['))
+        }
+        _ => false,
     }
 }

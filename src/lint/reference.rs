@@ -198,6 +198,14 @@ impl Reference {
             || self.repository == "mcr.microsoft.com/windows"
     }
 
+    /// Whether it is known that new images get the same tags: Microsoft's, and those of the table.
+    pub(super) fn is_rebuilt(&self) -> bool {
+        self.is_windows_base()
+            || self.is_monthly()
+            || self.repository.contains("mcr.microsoft.com/")
+            || PUBLISHED.iter().any(|row| row.is_of(&self.repository))
+    }
+
     /// Whether this is one of Microsoft's images on top of those, whose tags are given to another
     /// image every month unless they have a version or a date in them.
     pub(super) fn is_monthly(&self) -> bool {

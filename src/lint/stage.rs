@@ -128,7 +128,8 @@ impl<'a> Reader<'a> {
         let mut words = from.text().split_whitespace();
         let image = words
             .next()
-            .and_then(|word| expand(&word.replace(['"', '\''], ""), &self.arguments));
+            .and_then(|word| expand(&word.replace(['"', '\''], ""), &self.arguments))
+            .filter(|image| image.chars().all(is_of_reference));
         let name = match (words.next(), words.next()) {
             (Some(word), Some(name)) if word.eq_ignore_ascii_case("as") => {
                 Some(name.to_ascii_lowercase())
@@ -174,6 +175,11 @@ impl<'a> Reader<'a> {
             shell,
         });
     }
+}
+
+/// Whether a character can be in an image's name; others wait for a program that fills them in.
+fn is_of_reference(c: char) -> bool {
+    c.is_alphanumeric() || "./:@_-[]".contains(c)
 }
 
 /// The names and values of `ARG a=b c`, as far as they have a value.

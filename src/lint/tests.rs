@@ -219,7 +219,6 @@ fn what_nano_server_does_not_have_is_named() {
     };
     for lines in [
         "RUN powershell -Command Get-Item x",
-        "SHELL [\"powershell\", \"-Command\"]",
         "RUN msiexec /i x.msi",
         "RUN echo x && certutil -addstore root x.cer",
         "RUN setx /M PATH \"%PATH%;C:\\x\"",
@@ -234,8 +233,31 @@ fn what_nano_server_does_not_have_is_named() {
         "COPY --from=x certutil.exe .\nRUN certutil -addstore root x.cer",
         "RUN pwsh -Command x",
         "RUN echo powershell",
+        // Of a shell that nothing uses nothing is missed.
+        "SHELL [\"powershell\", \"-Command\"]\nCMD [\"x.exe\"]",
+        "SHELL [\"powershell\"]\nCOPY --from=x powershell C:/p\nRUN x",
     ] {
         assert_eq!(nano(lines), Vec::<String>::new(), "{lines}");
+    }
+    for used in ["RUN x", "CMD x", "HEALTHCHECK CMD x", "FROM base\nRUN x"] {
+        let source = format!("SHELL [\"powershell\", \"-Command\"]\n{used}\nRUN y");
+        let name = used.starts_with("FROM");
+        let stage = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973";
+        let stage = if name {
+            format!("{stage} AS base")
+        } else {
+            stage.to_owned()
+        };
+        let found = found(&format!("{stage}\n{source}\n"), &Options::default());
+        assert!(
+            found.contains(&"2 nano-server-lacks".to_owned()),
+            "{used}: {found:?}"
+        );
+        assert_eq!(
+            found.iter().filter(|it| it.ends_with("lacks")).count(),
+            1,
+            "{used}"
+        );
     }
     let old = "FROM mcr.microsoft.com/windows/nanoserver:sac2016\nRUN powershell x\n";
     assert_eq!(found(old, &Options::default()), ["1 dead-base"]);
@@ -370,17 +392,32 @@ fn a_program_behind_a_shell_is_started_itself() {
     let arguments = "ENTRYPOINT [\"x.exe\"]\nCMD verbose";
     assert_eq!(only_finding(BaseShell::Cmd, arguments).fix, None);
     for needs_its_shell in [
-        "CMD echo %PATH%",
+        "CMD tool %PATH%",
         "CMD a.exe && b.exe",
-        "CMD start.cmd",
-        "CMD echo x",
+        "CMD start.cmd && b.exe",
     ] {
         assert_eq!(only_finding(BaseShell::Cmd, needs_its_shell).fix, None);
     }
-    assert_eq!(
-        only_finding(BaseShell::PowerShell, "CMD Start-Service w3svc").fix,
-        None
-    );
+    for (shell, program_unknown) in [
+        (BaseShell::PowerShell, "CMD nginx -g x"),
+        (BaseShell::PowerShell, "CMD Start-Service w3svc; x.exe"),
+        (BaseShell::Cmd, "CMD x.ps1"),
+        (BaseShell::PowerShell, "CMD x.cmd"),
+    ] {
+        assert_eq!(only_finding(shell, program_unknown).fix, None);
+    }
+    // The shell is what runs: a script of its own, a command of its own.
+    for (shell, own) in [
+        (BaseShell::Cmd, "CMD start.cmd C:\\x"),
+        (BaseShell::Cmd, "ENTRYPOINT \"C:\\a b\\start.bat\""),
+        (BaseShell::Cmd, "CMD echo x"),
+        (BaseShell::Cmd, "CMD echo %PATH%"),
+        (BaseShell::PowerShell, "CMD .\\start.ps1 -Name $env:NAME"),
+        (BaseShell::PowerShell, "ENTRYPOINT & 'C:\\a b\\start.ps1'"),
+        (BaseShell::PowerShell, "CMD Start-Service w3svc"),
+    ] {
+        clean(shell, own);
+    }
     clean(BaseShell::Cmd, r#"CMD ["C:\\app\\x.exe"]"#);
     clean(
         BaseShell::Cmd,

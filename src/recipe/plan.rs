@@ -18,6 +18,7 @@ use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::registry::RegistryEdit;
 use crate::windows::shutdown;
 use crate::windows::version::WindowsVersion;
+use wincimg_shim::limit::VARIABLE as STOP_TIMEOUT;
 
 /// Everything about an image to be made. Equal plans make equal images.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -313,6 +314,10 @@ impl Recipe {
                     .collect()
             };
         let file = &self.file;
+        let shutdown_timeout = file.shutdown_timeout.as_ref();
+        let shutdown_timeout = shutdown_timeout
+            .map(|text| self.seconds(text, &values))
+            .transpose()?;
         let mut registry = Vec::new();
         let mut links = BTreeSet::new();
         for entry in &file.registry {
@@ -330,7 +335,7 @@ impl Recipe {
                 .map(|entry| self.planned_file(entry, &values, settings))
                 .collect::<Result<_, _>>()?,
             registry,
-            env: self.environment(&file.env, &values)?,
+            env: self.environment(&file.env, shutdown_timeout, &values)?,
             entrypoint: list(&file.entrypoint)?,
             cmd: file
                 .cmd
@@ -353,11 +358,7 @@ impl Recipe {
                 .map(|text| self.port(text, &values))
                 .collect::<Result<_, _>>()?,
             labels: map(&file.labels)?,
-            shutdown_timeout: file
-                .shutdown_timeout
-                .as_ref()
-                .map(|text| self.seconds(text, &values))
-                .transpose()?,
+            shutdown_timeout,
             iis: file
                 .iis
                 .as_ref()
@@ -395,10 +396,11 @@ impl Recipe {
             .map_err(|problem: T::Err| self.error(text, problem.to_string()))
     }
 
-    /// Variables with names that Windows tells apart.
+    /// Variables with names that Windows tells apart, and the one from which the shim takes its time.
     fn environment(
         &self,
         texts: &BTreeMap<String, Text>,
+        shutdown_timeout: Option<u32>,
         values: &Values,
     ) -> Result<BTreeMap<String, String>, RecipeError> {
         let mut variables = BTreeMap::new();
@@ -412,6 +414,12 @@ impl Recipe {
                 return Err(self.error(text, problem));
             }
             variables.insert(name.clone(), self.resolve(text, values)?);
+        }
+        let is_set = |name: &String| name.eq_ignore_ascii_case(STOP_TIMEOUT);
+        if let Some(seconds) = shutdown_timeout
+            && !variables.keys().any(is_set)
+        {
+            variables.insert(STOP_TIMEOUT.to_owned(), seconds.to_string());
         }
         Ok(variables)
     }

@@ -427,6 +427,19 @@ fn a_variable_cannot_take_the_name_of_one_that_is_always_there() {
 }
 
 #[test]
+fn the_shim_finds_the_shutdown_timeout_in_the_images_environment() {
+    let env = |text: &str| plan(text).unwrap().env;
+    let variable = |name: &str, value: &str| [(name.to_owned(), value.to_owned())].into();
+    assert_eq!(
+        env("shutdown_timeout = 90"),
+        variable("WINCIMG_STOP_TIMEOUT", "90")
+    );
+    let own = "shutdown_timeout = 90\nenv = { wincimg_stop_timeout = \"75\" }";
+    assert_eq!(env(own), variable("wincimg_stop_timeout", "75"));
+    assert_eq!(env(""), [].into());
+}
+
+#[test]
 fn a_shutdown_timeout_is_a_number_of_seconds() {
     assert_eq!(
         plan("shutdown_timeout = 90").unwrap().shutdown_timeout,

@@ -349,6 +349,31 @@ fn of_a_key_that_is_there_twice_the_last_counts_with_a_warning() {
     assert!(message(&format!("{text}  - [\n")).contains("expected Kubernetes objects"));
 }
 
+#[test]
+fn of_a_key_that_is_there_twice_in_json_the_last_counts_with_a_warning_too() {
+    let pod = |name: &str, image: &str| {
+        format!(
+            "{{\"kind\": \"Pod\", \"metadata\": {{\"name\": \"{name}\"}},\n \"spec\": {{\"containers\": \
+             [{{\"name\": \"c\", {image}\"image\": \"repo/web:1.4\"}}]}}}}\n"
+        )
+    };
+    let plain = pod("p", "");
+    let twice = format!("{plain}{}", pod("q", "\"image\": \"repo/old:1\",\n"));
+    let mut list = WorkloadList::default();
+    list.read(&twice, "pods.json").unwrap();
+    assert_eq!(
+        list.warnings,
+        ["pods.json: line 5: duplicate mapping key: image; the last one counts"]
+    );
+    let images = found(&twice).0;
+    assert_eq!(images, [["repo/web:1.4"], ["repo/web:1.4"]]);
+    let mut list = WorkloadList::default();
+    list.read(&plain, "pods.json").unwrap();
+    assert_eq!(list.warnings, [""; 0]);
+    // What is wrong besides is still wrong.
+    assert!(message(&format!("{twice}{{")).contains("EOF"));
+}
+
 /// The images of each workload that is found, and what is skipped.
 fn found(text: &str) -> (Vec<Vec<String>>, Vec<String>) {
     let mut list = WorkloadList::default();

@@ -144,7 +144,7 @@ impl<'a> Reading<'a> {
     }
 
     fn is_as_meant(&self, other: &str) -> bool {
-        script::read(other).tokens == self.meant_script.tokens
+        script::read(other).does_what(&self.meant_script)
     }
 
     /// The groups of lines that do not say what they should.

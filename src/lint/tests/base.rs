@@ -31,6 +31,11 @@ fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114-windowsservercore-ltsc2019",
         "FROM mcr.microsoft.com/dotnet/framework/aspnet:4.8-20200114",
         "FROM registry:5000/team/app:1.4",
+        // Nobody knows whether others move their tags.
+        "FROM registry:5000/team/app:2.3.1-windowsservercore-ltsc2019",
+        "FROM build-agent:ltsc2022",
+        "FROM --platform=windows/amd64 {{.BASE}}",
+        "FROM --platform=windows/amd64 {{ .BASE }} AS windows",
         "FROM scratch",
         "FROM mcr.microsoft.com/windows/servercore:${TAG}",
         "FROM mcr.microsoft.com/windows/servercore:${TAG:-10.0.17763.973}",
@@ -97,11 +102,13 @@ fn bases_that_have_ended_are_named() {
     for from in [
         "FROM mcr.microsoft.com/windows/servercore",
         "FROM mcr.microsoft.com/windows/nanoserver:latest",
+        "FROM microsoft/windowsservercore:ltsc2016",
+        "FROM docker.io/microsoft/mssql-server-windows-developer",
     ] {
         assert_eq!(dead(from), Severity::Error);
     }
     for from in [
-        "FROM microsoft/windowsservercore:ltsc2016",
+        "ARG BASE=microsoft/nanoserver\nFROM $BASE",
         "FROM mcr.microsoft.com/windows/servercore:1903",
         "FROM mcr.microsoft.com/windows/nanoserver:10.0.19042.1165",
         "FROM mcr.microsoft.com/windows/nanoserver:sac2016",
@@ -110,4 +117,59 @@ fn bases_that_have_ended_are_named() {
     ] {
         assert_eq!(dead(from), Severity::Warning);
     }
+}
+
+#[test]
+fn the_successor_of_an_image_on_docker_hub_is_named() {
+    for (from, successor) in [
+        (
+            "microsoft/windowsservercore:ltsc2016",
+            "mcr.microsoft.com/windows/servercore",
+        ),
+        (
+            "microsoft/nanoserver",
+            "mcr.microsoft.com/windows/nanoserver",
+        ),
+        (
+            "microsoft/iis:nanoserver",
+            "mcr.microsoft.com/windows/servercore/iis",
+        ),
+        (
+            "microsoft/aspnet:4.7.2",
+            "mcr.microsoft.com/dotnet/framework/aspnet",
+        ),
+        (
+            "microsoft/dotnet-framework:4.7.2-sdk",
+            "mcr.microsoft.com/dotnet/framework/sdk",
+        ),
+        (
+            "microsoft/dotnet-framework:4.7.2",
+            "mcr.microsoft.com/dotnet/framework/runtime",
+        ),
+        ("microsoft/dotnet:2.1-sdk", "mcr.microsoft.com/dotnet/sdk"),
+        ("microsoft/other-windows", "mcr.microsoft.com"),
+    ] {
+        let source = format!("# escape=`\nFROM {from}\n");
+        let message = lint(&source, &Options::default()).remove(0).message;
+        let end = format!("take one of {successor}");
+        assert!(message.ends_with(&end), "{from}: {message}");
+    }
+}
+
+#[test]
+fn an_image_for_which_its_registry_answers_is_not_dead() {
+    let facts = BaseFacts {
+        shell: BaseShell::Cmd,
+        version: None,
+        is_windows: true,
+    };
+    let image = "microsoft/nanoserver:1709";
+    let options = Options {
+        bases: [(image.to_owned(), facts)].into(),
+        ..Options::default()
+    };
+    assert_eq!(
+        found(&format!("FROM {image}\n"), &options),
+        Vec::<String>::new()
+    );
 }

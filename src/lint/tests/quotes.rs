@@ -200,3 +200,29 @@ fn each_line_gets_its_own_finding() {
     let seen: Vec<_> = findings.iter().map(|f| (f.line, f.severity)).collect();
     assert_eq!(seen, [(4, Severity::Error), (5, Severity::Error)]);
 }
+
+#[test]
+fn what_comes_to_the_same_is_no_finding() {
+    let shell = BaseShell::PowerShell;
+    for text in [
+        // A folder's name may end in any number of backslashes.
+        r#"RUN Expand-Archive -Path .\x.zip -DestinationPath "c:\\" ; Remove-Item x.zip"#,
+        r#"RUN icacls "C:\data\\" /grant x"#,
+        // The first command in a shell of its own, the others in this one.
+        r#"RUN powershell -Command "Remove-Item -Recurse 'C:\a\b'; Remove-Item -Force 'C:\c'""#,
+        r#"RUN powershell -NoProfile -Command "Remove-Item a; Remove-Item b; Remove-Item c""#,
+    ] {
+        clean(shell, text);
+    }
+    for text in [
+        // A variable, a setting or a folder that only the inner shell has.
+        r#"RUN powershell -Command "$x = 1; Remove-Item $x""#,
+        r#"RUN powershell -Command "Set-Location C:\x; Remove-Item a""#,
+        r#"RUN powershell -Command "Remove-Item a; Remove-Item 'b c' -Force | Out-Null""#,
+        r#"RUN powershell -ExecutionPolicy Bypass -Command "Remove-Item a; .\x.ps1""#,
+        r#"RUN "a b" -split "\\""#,
+    ] {
+        let rules = rules_under(shell, text);
+        assert_eq!(rules, ["quotes-under-powershell"], "{text}");
+    }
+}

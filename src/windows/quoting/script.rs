@@ -7,11 +7,12 @@
 //! How an argument is written does not show: `"a"`, `'a'` and `a` are the same token.
 
 mod command;
+mod effect;
 mod expression;
 mod statement;
 mod word;
 
-pub use command::is_command_option;
+pub use command::{is_cmdlet, is_command_option};
 
 /// A piece of a script, without the way it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +58,29 @@ pub struct Script {
     pub is_sound: bool,
     /// Whether a statement is nothing but a string, which no one writes on purpose.
     pub has_lone_string: bool,
+}
+
+impl Script {
+    /// Whether another script does the same.
+    pub fn does_what(&self, other: &Self) -> bool {
+        effect::of(&self.tokens) == effect::of(&other.tokens)
+    }
+
+    /// The name of the command that the script is, if it is one command and no more.
+    pub fn only_command(&self) -> Option<&str> {
+        let [Token::Command(name), arguments @ ..] = self.tokens.as_slice() else {
+            return None;
+        };
+        let is_more = |token: &Token| match token {
+            Token::Sign(sign) => sign != ",",
+            Token::Value(_) | Token::Group(..) => false,
+            _ => true,
+        };
+        match name.as_slice() {
+            [Part::Text(name)] if self.is_sound && !arguments.iter().any(is_more) => Some(name),
+            _ => None,
+        }
+    }
 }
 
 /// Reads a script; any text can be read.

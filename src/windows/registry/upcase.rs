@@ -3,7 +3,9 @@
 //!
 //! The table is Unicode's simple upper case of what was assigned then, where the lower case of the
 //! result leads back (so neither `ı` nor `ſ` nor `µ` changes), and the Greek letters with iota
-//! subscript. It is pinned here by exclusion, so that a newer Unicode never changes a hive's bytes.
+//! subscript. It is pinned here by exclusion, so that a newer Unicode never changes a hive's bytes. It
+//! was compared with what `RtlUpcaseUnicodeChar` of Windows 10 returns for each of the 65536 units, as
+//! yarp records it: no difference.
 
 use std::cmp::Ordering;
 

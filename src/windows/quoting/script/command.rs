@@ -62,7 +62,7 @@ impl Reader<'_> {
 }
 
 /// Whether a name is of the form that PowerShell's own commands have.
-fn is_cmdlet(name: &str) -> bool {
+pub fn is_cmdlet(name: &str) -> bool {
     let is_word = |word: &str| !word.is_empty() && word.chars().all(char::is_alphanumeric);
     name.split_once('-')
         .is_some_and(|(verb, noun)| is_word(verb) && is_word(noun))
