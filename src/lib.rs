@@ -19,6 +19,7 @@ pub mod demo;
 mod diagnose;
 mod dockerfile;
 mod engine;
+mod files;
 mod foreign;
 pub mod inspect;
 pub mod layer;

@@ -9,6 +9,7 @@ use reqwest::Url;
 use super::client::PAGE_LIMIT;
 use super::releaseinfo::{ReleaseInfo, ReleaseInfoError, read_release_info};
 use crate::diagnose::{Blame, Diagnose};
+use crate::files::Draft;
 use crate::net::{Exchange, FileError, Http, HttpError};
 use crate::windows::table::TableError;
 use crate::windows::update::Updates;
@@ -145,10 +146,9 @@ fn read_page(path: &Path) -> Result<String, CacheError> {
 fn replace(path: &Path, text: &str) -> io::Result<()> {
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    let mut draft = Draft::in_folder(folder)?;
+    draft.file().write_all(text.as_bytes())?;
+    draft.persist(path)
 }
 
 #[cfg(test)]

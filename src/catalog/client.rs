@@ -69,6 +69,10 @@ impl Transient for CatalogError {
         }
     }
 
+    fn is_settled(&self) -> bool {
+        matches!(self, Self::Http(error) if error.is_settled())
+    }
+
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Http(error) => error.retry_after(),

@@ -2,7 +2,6 @@
 //! they come, and under their final names only when they are what the catalog says.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use super::digests::in_words;
 use super::msu::{self, PackageError, article_in_name};
 use super::product::Arch;
 use crate::diagnose::{Blame, Diagnose};
+use crate::files;
 use crate::net::{
     Digest, Exchange, FileError, Hasher, Http, HttpError, Line, PartialFile, Transfer,
     TransferError, Vouched, host_of, shown,
@@ -59,9 +59,9 @@ pub enum DownloadError {
     /// A file could not be looked at to its end, by a fault of this program.
     #[error("cannot examine what was downloaded")]
     Worker(#[source] JoinError),
-    /// Two processes at one file.
-    #[error("another process is downloading {}", .0.display())]
-    Busy(PathBuf),
+    /// The time limit, while another process was at the file.
+    #[error(transparent)]
+    Waiting(#[from] HttpError),
     /// Nothing to verify the file with.
     #[error("the catalog gives no digest for {0}, so nothing can tell whether it is genuine")]
     NoDigest(String),
@@ -119,7 +119,7 @@ impl Diagnose for DownloadError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoDigest(_) => "to take it all the same, over TLS, add --without-digest",
-            Self::Http { source, .. } => return source.hint(),
+            Self::Http { source, .. } | Self::Waiting(source) => return source.hint(),
             Self::Digest { .. } | Self::Size { .. } => {
                 "a proxy or a mirror in between may have changed the file; it was not kept"
             }
@@ -138,6 +138,8 @@ impl Diagnose for DownloadError {
 
 /// Files that are downloaded at the same time; the set of an update rarely has more.
 const PARALLEL: usize = 4;
+/// How often it is looked whether another process is done.
+const PULSE: Duration = Duration::from_millis(200);
 /// How long a host may take to show whether it speaks TLS.
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
@@ -234,9 +236,17 @@ impl<'f> Job<'f> {
             line.done("already there");
             return Ok(fetched);
         }
-        let mut partial = PartialFile::served(&self.target, self.digest)
-            .await?
-            .ok_or_else(|| DownloadError::Busy(self.target.clone()))?;
+        let mut partial = match PartialFile::served(&self.target, self.digest).await? {
+            Some(partial) => partial,
+            None => {
+                let partial = self.wait(http).await?;
+                if let Some(fetched) = self.already_there(http).await? {
+                    line.done("already there");
+                    return Ok(fetched);
+                }
+                partial
+            }
+        };
         self.transfer(http, &mut partial, &line).await?;
         if partial.was_resumed() && !self.is_expected(&partial.digest()) {
             // Bytes of two states of the file, perhaps; in one piece it may be right.
@@ -248,6 +258,24 @@ impl<'f> Job<'f> {
             self.transfer(http, &mut partial, &line).await?;
         }
         self.keep(partial, &line).await
+    }
+
+    /// Waits for another process that downloads the same file, and takes its place.
+    async fn wait(&self, http: &Http) -> Result<PartialFile, DownloadError> {
+        http.progress().note(&format!(
+            "another process is downloading {}; waiting for it",
+            self.target.display()
+        ));
+        let what = format!("wait for {}", self.file.name);
+        let waiting = async {
+            loop {
+                tokio::time::sleep(PULSE).await;
+                if let Some(partial) = PartialFile::served(&self.target, self.digest).await? {
+                    return Ok(partial);
+                }
+            }
+        };
+        http.bounded(&what, waiting).await
     }
 
     fn is_expected(&self, found: &Digest) -> bool {
@@ -362,7 +390,7 @@ async fn speaks_tls(http: &Http, url: &Url) -> bool {
 
 /// The digest of what is in a file, by `hasher`.
 pub fn digest_of(path: &Path, mut hasher: Hasher) -> Result<Digest, FileError> {
-    File::open(path)
+    files::open(path)
         .and_then(|mut file| hasher.read_all(&mut file))
         .map_err(FileError::of("read", path))?;
     Ok(hasher.finish())

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::cabinet;
 use super::product::Arch;
 use crate::diagnose::Diagnose;
+use crate::files;
 use crate::windows::update::Kb;
 
 /// The container that an update comes in.
@@ -64,7 +65,7 @@ pub fn check_package(
     kb: Kb,
     arch: Arch,
 ) -> Result<Container, PackageError> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let mut magic = Vec::with_capacity(8);
     (&mut file).take(8).read_to_end(&mut magic)?;
     let found = container(&magic);

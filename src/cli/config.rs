@@ -29,6 +29,7 @@ use clap::{ArgMatches, CommandFactory};
 use super::Cli;
 use super::failure::Failure;
 use crate::diagnose::line_and_column;
+use crate::files::{self, LARGEST_TEXT};
 
 const FILE_NAME: &str = "wincimg.toml";
 /// Names the file where no flag does.
@@ -185,7 +186,7 @@ impl File {
         let Some(path) = named.or_else(nearest_file) else {
             return Ok(None);
         };
-        match std::fs::read_to_string(&path) {
+        match files::read_text(&path, LARGEST_TEXT) {
             Ok(text) => Ok(Some(Self {
                 path,
                 text,

@@ -17,6 +17,9 @@ pub(super) struct Failure {
     hint: Option<String>,
 }
 
+/// The exit code of what could not be done.
+pub(super) const COULD_NOT: i32 = Exit::Failed as i32;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Exit {
     /// It was found out, and the answer is no.

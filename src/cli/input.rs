@@ -1,12 +1,12 @@
 //! Files that users hand over: `-` is stdin, and text may be as programs on Windows write it.
 
-use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use anyhow::{Context, anyhow};
 
 use super::failure::Failure;
+use crate::files::{self, LARGEST_TEXT};
 use crate::windows::text::{CutUtf16, from_utf16};
 
 /// A file, or stdin, to be read as UTF-8 without a byte order mark, whatever it is written in.
@@ -14,8 +14,8 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
     let source: Box<dyn Read> = if is_stdin(path) {
         Box::new(io::stdin().lock())
     } else {
-        let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-        Box::new(file)
+        let opened = files::open_stream(path);
+        Box::new(opened.with_context(|| format!("cannot open {}", path.display()))?)
     };
     as_utf8(source).map_err(|error| {
         if error
@@ -28,6 +28,25 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
             Failure::from(error).context(format!("cannot read {}", name(path)))
         }
     })
+}
+
+/// All of its bytes, as they are.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let read = || {
+        let mut bytes = Vec::new();
+        let source: Box<dyn Read> = if is_stdin(path) {
+            Box::new(io::stdin().lock())
+        } else {
+            Box::new(files::open_stream(path)?)
+        };
+        let read = source.take(LARGEST_TEXT + 1).read_to_end(&mut bytes)?;
+        if read as u64 > LARGEST_TEXT {
+            let problem = format!("it is larger than {LARGEST_TEXT} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
+        }
+        Ok(bytes)
+    };
+    Ok(read().with_context(|| format!("cannot read {}", name(path)))?)
 }
 
 /// All of its text.

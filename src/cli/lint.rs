@@ -3,14 +3,14 @@
 mod base;
 
 use std::collections::{BTreeSet, HashMap};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
 use super::Answer;
 use super::failure::Failure;
+use super::input;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
@@ -156,16 +156,7 @@ impl Lint {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let bytes = if path.as_os_str() == "-" {
-        let mut bytes = Vec::new();
-        std::io::stdin()
-            .lock()
-            .read_to_end(&mut bytes)
-            .context("cannot read stdin")?;
-        bytes
-    } else {
-        std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?
-    };
+    let bytes = input::read_bytes(path)?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         Failure::from(anyhow!(

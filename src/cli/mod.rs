@@ -23,12 +23,14 @@ mod recipe_args;
 mod registry_args;
 mod render;
 mod session;
+mod stop;
 mod typed;
 mod updates;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use clap::{Args, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand};
 
 use config::{Arguments, Refusal};
 use failure::Failure;
@@ -41,7 +43,8 @@ use session::Session;
     version = env!("WINCIMG_VERSION"),
     propagate_version = false,
     max_term_width = 100,
-    after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 it could not be done."
+    after_help = "Exit codes: 0 done, 1 the answer is no, 2 wrong usage, 3 it could not be done, \
+        130 and 143 interrupted."
 )]
 struct Cli {
     #[command(flatten)]
@@ -145,10 +148,25 @@ pub fn main() -> ExitCode {
     if let Some(warning) = warning {
         session.warn(warning);
     }
-    match cli.command.run(&session) {
+    stop::watch(time_limit(&matches));
+    let ended = cli.command.run(&session);
+    if let Some(reason) = stop::reason() {
+        stop::end(reason);
+    }
+    match ended {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(failure) => failure.report(session.colour),
+    }
+}
+
+/// What `--timeout` says, for whichever command there is.
+fn time_limit(matches: &ArgMatches) -> Option<Duration> {
+    match matches.subcommand() {
+        // What it finds out is worth more than the seconds: each of its checks ends in time.
+        Some(("doctor", _)) => None,
+        Some((_, inner)) => time_limit(inner),
+        None => matches.try_get_one("timeout").ok().flatten().copied(),
     }
 }
 

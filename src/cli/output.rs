@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::failure::Failure;
+use crate::files::Draft;
 
 /// The forms that every result has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -60,18 +61,12 @@ fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> io::Result<()>)
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
-    let mut builder = tempfile::Builder::new();
-    #[cfg(unix)]
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-    let mut temporary = builder
-        .tempfile_in(folder)
-        .map_err(|error| no_file_in(folder, &error))?;
-    let mut out = BufWriter::with_capacity(1 << 16, temporary.as_file_mut());
+    let mut draft = Draft::in_folder(folder).map_err(|error| no_file_in(folder, &error))?;
+    let mut out = BufWriter::with_capacity(1 << 16, draft.file());
     write(&mut out)?;
     out.flush()?;
     drop(out);
-    temporary.persist(path).map_err(|error| error.error)?;
-    Ok(())
+    draft.persist(path)
 }
 
 /// Devices and pipes, such as `/dev/null`, are written to; a file under their name would end them.

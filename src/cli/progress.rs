@@ -1,6 +1,6 @@
 //! Progress on stderr: one bar for each piece of work, several at once, for people at a terminal.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -25,7 +25,24 @@ pub(super) fn display(session: &Session) -> Arc<dyn Progress> {
         return Arc::new(Plain);
     }
     let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND);
-    Arc::new(Bars(MultiProgress::with_draw_target(target)))
+    let bars = MultiProgress::with_draw_target(target);
+    shown().push(bars.clone());
+    Arc::new(Bars(bars))
+}
+
+/// Takes all bars off the terminal, for good.
+pub(super) fn wipe() {
+    for bars in shown().drain(..) {
+        // Nobody is left to tell when stderr is gone.
+        let _ = bars.clear();
+        bars.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
+/// What this run has on the terminal.
+fn shown() -> MutexGuard<'static, Vec<MultiProgress>> {
+    static SHOWN: Mutex<Vec<MultiProgress>> = Mutex::new(Vec::new());
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Notes alone, for logs.

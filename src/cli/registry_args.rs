@@ -11,6 +11,7 @@ use jiff::SignedDuration;
 use tokio::runtime::Builder;
 
 use super::failure::Failure;
+use super::stop;
 use crate::oci::base::BaseRegistry;
 use crate::oci::document::Flavour;
 use crate::oci::remote::{Options, Registry, RetryPolicy};
@@ -20,6 +21,9 @@ use crate::progress::Progress;
 const BRIEFLY: Duration = Duration::from_secs(20);
 /// The patience with a trial, which is some twenty requests.
 const TRIAL: Duration = Duration::from_mins(1);
+
+/// How long threads have that are told that their work is not wanted any more.
+const TO_WIND_UP: Duration = Duration::from_millis(100);
 
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
@@ -146,8 +150,8 @@ impl From<ManifestFormat> for Flavour {
     }
 }
 
-/// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that temporary files
-/// go away with it.
+/// Runs a command's work to its end, or until it is asked to stop: then it is dropped, so that it
+/// can tidy up.
 pub(super) fn run<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     run_in(Builder::new_multi_thread(), work)
 }
@@ -168,32 +172,15 @@ fn run_in<T>(
         .enable_all()
         .build()
         .context("cannot start the program's threads")?;
-    runtime.block_on(async {
+    let result = runtime.block_on(async {
         tokio::select! {
             result = work => result,
-            () = asked_to_stop() => Err(Failure::from(anyhow!("interrupted"))
-                .hint("run the same command again: what is done already is not done twice")),
+            reason = stop::asked() => Err(stop::failure(reason)),
         }
-    })
-}
-
-/// Ends with Ctrl-C, and with the request to end that CI systems and `timeout` send.
-async fn asked_to_stop() {
-    #[cfg(unix)]
-    let terminate = async {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut requests) => requests.recv().await,
-            Err(_) => std::future::pending().await,
-        }
-    };
-    #[cfg(not(unix))]
-    let terminate = std::future::pending::<Option<()>>();
-    tokio::select! {
-        Ok(()) = tokio::signal::ctrl_c() => {}
-        Some(()) = terminate => {}
-        else => std::future::pending().await,
-    }
+    });
+    // A thread that waits for something is not waited for, but one that is told to end may do so.
+    runtime.shutdown_timeout(TO_WIND_UP);
+    result
 }
 
 pub(super) fn read_time(text: &str) -> Result<Duration, String> {

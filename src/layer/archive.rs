@@ -9,6 +9,7 @@ use super::content::{Content, Item, Layer, Source};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
 use super::pipeline::{Blocks, WriteOptions, Written};
+use crate::files;
 
 const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
@@ -76,13 +77,12 @@ struct OpenFile<'a> {
 impl<'a> OpenFile<'a> {
     fn at(path: &'a Path) -> Result<Self, LayerError> {
         let failed = |source| unreadable(path, source);
-        // Asked before the file is opened, because opening a pipe waits for its other end.
         if !fs::metadata(path).map_err(failed)?.is_file() {
             return Err(LayerError::NotAFile {
                 path: path.to_owned(),
             });
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = files::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         Ok(Self {
             path,

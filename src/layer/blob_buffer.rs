@@ -1,12 +1,12 @@
-//! A blob between its making and its upload: in memory while it is small, in a file that vanishes
-//! with it once it is not.
+//! A blob between its making and its upload: in memory while it is small, on the disk without
+//! a name once it is not.
 
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use crate::files::Spool;
 use bytes::Bytes;
-use tempfile::{NamedTempFile, TempPath};
 
 /// Collects what is written to it.
 #[derive(Debug)]
@@ -21,14 +21,14 @@ pub struct BlobBuffer {
 pub enum BufferedBlob {
     /// It was small.
     Memory(Bytes),
-    /// In a file that is removed when the value is dropped.
-    Disk(TempPath),
+    /// In a file that goes with the value.
+    Disk(Spool),
 }
 
 #[derive(Debug)]
 enum Store {
     Memory(Vec<u8>),
-    Disk(NamedTempFile),
+    Disk(Spool),
 }
 
 impl BlobBuffer {
@@ -45,21 +45,21 @@ impl BlobBuffer {
     pub fn finish(self) -> BufferedBlob {
         match self.store {
             Store::Memory(bytes) => BufferedBlob::Memory(bytes.into()),
-            Store::Disk(file) => BufferedBlob::Disk(file.into_temp_path()),
+            Store::Disk(spool) => BufferedBlob::Disk(spool),
         }
     }
 
-    fn file_after(&mut self, more: usize) -> io::Result<Option<&mut File>> {
+    fn file_after(&mut self, more: usize) -> io::Result<Option<&File>> {
         if let Store::Memory(bytes) = &self.store
             && bytes.len() + more > self.limit
         {
-            let mut file = NamedTempFile::with_prefix_in("wincimg-layer-", &self.folder)?;
-            file.write_all(bytes)?;
-            self.store = Store::Disk(file);
+            let spool = Spool::in_folder(&self.folder)?;
+            spool.file().write_all(bytes)?;
+            self.store = Store::Disk(spool);
         }
-        Ok(match &mut self.store {
+        Ok(match &self.store {
             Store::Memory(_) => None,
-            Store::Disk(file) => Some(file.as_file_mut()),
+            Store::Disk(spool) => Some(spool.file()),
         })
     }
 }
@@ -67,7 +67,7 @@ impl BlobBuffer {
 impl Write for BlobBuffer {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = match self.file_after(buffer.len())? {
-            Some(file) => file.write(buffer)?,
+            Some(mut file) => file.write(buffer)?,
             None => buffer.len(),
         };
         if let Store::Memory(bytes) = &mut self.store {
@@ -77,9 +77,9 @@ impl Write for BlobBuffer {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut self.store {
+        match &self.store {
             Store::Memory(_) => Ok(()),
-            Store::Disk(file) => file.flush(),
+            Store::Disk(spool) => spool.file().flush(),
         }
     }
 }
@@ -107,11 +107,11 @@ mod tests {
         blob.write_all(b"56789").unwrap();
         blob.write_all(b"0").unwrap();
         blob.flush().unwrap();
-        let BufferedBlob::Disk(path) = blob.finish() else {
+        let BufferedBlob::Disk(spool) = blob.finish() else {
             panic!("the blob went back to memory");
         };
-        assert_eq!(std::fs::read(&path).unwrap(), b"1234567890");
-        drop(path);
+        assert_eq!(std::fs::read(spool.path()).unwrap(), b"1234567890");
+        drop(spool);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

@@ -196,12 +196,33 @@ impl Transient for HttpError {
         }
     }
 
+    fn is_settled(&self) -> bool {
+        matches!(self, Self::Unreachable { source, .. } if nobody_there(source))
+    }
+
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Status { retry_after, .. } => *retry_after,
             _ => None,
         }
     }
+}
+
+/// Whether the port is closed or the name unknown: no network trouble, and seldom over in seconds.
+fn nobody_there(error: &reqwest::Error) -> bool {
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    let mut of_name = false;
+    while let Some(error) = next {
+        let said = error.to_string();
+        of_name |= said.starts_with("dns error");
+        if let Some(io) = error.downcast_ref::<io::Error>() {
+            let passing = ["Temporary failure", "try again"];
+            return io.kind() == io::ErrorKind::ConnectionRefused
+                || of_name && !passing.iter().any(|words| said.contains(words));
+        }
+        next = error.source();
+    }
+    false
 }
 
 impl Diagnose for HttpError {

@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
 use serde::{Deserialize, Serialize};
-use tempfile::{NamedTempFile, TempPath};
 use tokio::sync::mpsc::{self, Receiver};
 use tokio::task::spawn_blocking;
 
 use super::digest::{Digest, Hasher};
 use super::error::FileError;
+use crate::files::Draft;
 
 /// What tells one state of a file on a server from another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -74,7 +74,7 @@ pub struct PartialFile {
     /// Where the bytes are until they are whole.
     path: PathBuf,
     /// The same, where it is a file of our own because another process holds `NAME.part`.
-    private: Option<TempPath>,
+    private: Option<Draft>,
     target: PathBuf,
     known: Known,
     /// A hasher that has seen nothing.
@@ -94,13 +94,19 @@ impl PartialFile {
         let (target, expected) = (target.to_owned(), expected.cloned());
         in_thread("open", &target.clone(), move || {
             let path = with_suffix(&target, ".part");
-            let file = open(&path)?;
-            match file.try_lock() {
-                Ok(()) => {}
-                Err(TryLockError::WouldBlock) => return Ok(None),
-                // A file system without locks; the digest still catches what two writers make.
-                Err(TryLockError::Error(error)) => tracing::debug!(%error, "no lock"),
-            }
+            let file = loop {
+                let file = open(&path)?;
+                match file.try_lock() {
+                    Ok(()) => {}
+                    Err(TryLockError::WouldBlock) => return Ok(None),
+                    // A file system without locks; the digest still catches what two writers make.
+                    Err(TryLockError::Error(error)) => tracing::debug!(%error, "no lock"),
+                }
+                // Another process may have given it its final name before the lock.
+                if is_at(&file, &path) {
+                    break file;
+                }
+            };
             let fresh = expected.as_ref().and_then(Hasher::like).unwrap_or_default();
             let known = Known::ByServer {
                 sidecar: with_suffix(&path, ".json"),
@@ -124,12 +130,9 @@ impl PartialFile {
             let path = with_suffix(&target, ".part");
             let file = open(&path)?;
             if file.try_lock().is_err() {
-                let folder = target
-                    .parent()
-                    .filter(|folder| !folder.as_os_str().is_empty());
-                let private = NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
-                let (file, private) = private.into_parts();
-                let path = private.to_path_buf();
+                let mut private = Draft::in_folder(target.parent().unwrap_or(Path::new(".")))?;
+                let file = private.file().try_clone()?;
+                let path = target.clone();
                 let mut partial = Self::new(file, path, target, Known::ByName, hasher);
                 partial.private = Some(private);
                 return Ok(partial);
@@ -316,7 +319,7 @@ impl PartialFile {
         // Nobody checks again what lies under its own digest.
         self.file.sync_data()?;
         if let Some(private) = self.private.take() {
-            return private.persist(&self.target).map_err(|error| error.error);
+            return private.persist(&self.target);
         }
         match fs::rename(&self.path, &self.target) {
             // Another process may have finished the same file between our opening and locking it.
@@ -327,6 +330,9 @@ impl PartialFile {
 
     /// Removes every trace of it.
     pub fn discard(self) -> Result<(), FileError> {
+        if self.private.is_some() {
+            return Ok(());
+        }
         if let Known::ByServer { sidecar, .. } = &self.known {
             remove(sidecar).map_err(FileError::of("remove", sidecar))?;
         }
@@ -337,7 +343,7 @@ impl PartialFile {
 impl Drop for PartialFile {
     fn drop(&mut self) {
         // Nothing to continue is nothing to leave behind; that it stays would be no harm either.
-        if self.written == 0 {
+        if self.written == 0 && self.private.is_none() {
             let _ = fs::remove_file(&self.path);
         }
     }
@@ -362,6 +368,20 @@ fn open(path: &Path) -> io::Result<File> {
         .create(true)
         .truncate(false)
         .open(path)
+}
+
+/// Whether a path still leads to this file.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |found: fs::Metadata| (found.dev(), found.ino());
+    let here = file.metadata().map(place).ok();
+    here.is_some() && here == fs::metadata(path).map(place).ok()
+}
+
+#[cfg(not(unix))]
+fn is_at(_file: &File, path: &Path) -> bool {
+    path.exists()
 }
 
 fn hash_all(mut hasher: Hasher, mut chunks: Receiver<Bytes>) -> impl FnOnce() -> Hasher {

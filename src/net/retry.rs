@@ -51,6 +51,11 @@ pub trait Transient: Error + Sized {
     /// Whether the same request may well succeed a moment later.
     fn is_transient(&self) -> bool;
 
+    /// Whether a second attempt tells all that any number of them would: nobody listens there.
+    fn is_settled(&self) -> bool {
+        false
+    }
+
     /// How long the server asked to wait before the next attempt.
     fn retry_after(&self) -> Option<Duration>;
 
@@ -101,11 +106,12 @@ impl Attempts {
 
     /// Waits until the next attempt may be made, or hands the error back where there is none left.
     pub async fn pause<E: Transient>(&mut self, error: E) -> Result<(), E> {
-        let reason = error.to_string();
+        let reason = with_its_cause(&error);
+        let first = self.made == 1;
         let wait = self.wait(error)?;
         tracing::debug!(reason, attempt = self.made, ?wait, "trying again");
-        if let Some(word) = word_about(&reason, wait) {
-            self.progress.note(&word);
+        if first || wait >= WORTH_A_WORD {
+            self.progress.note(&word_about(&reason, wait));
         }
         tokio::time::sleep(wait).await;
         Ok(())
@@ -114,6 +120,9 @@ impl Attempts {
     fn wait<E: Transient>(&mut self, error: E) -> Result<Duration, E> {
         if !error.is_transient() {
             return Err(error);
+        }
+        if error.is_settled() && self.made > 1 {
+            return Err(error.after(self.made));
         }
         if self.moved >= HEADWAY {
             self.moved = 0;
@@ -142,9 +151,23 @@ impl Attempts {
     }
 }
 
-fn word_about(reason: &str, wait: Duration) -> Option<String> {
-    let seconds = wait.as_secs();
-    (wait >= WORTH_A_WORD).then(|| format!("{reason}; trying again in {seconds} s"))
+fn word_about(reason: &str, wait: Duration) -> String {
+    match wait.as_secs() {
+        0 => format!("{reason}; trying again"),
+        seconds => format!("{reason}; trying again in {seconds} s"),
+    }
+}
+
+/// An error and what is at the bottom of it, without what lies between.
+fn with_its_cause(error: &dyn Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    match cause.to_string() {
+        same if same == error.to_string() => same,
+        cause => format!("{error}: {cause}"),
+    }
 }
 
 /// `Retry-After` in either of its spellings: seconds, or the date after which to come back.
@@ -167,16 +190,18 @@ pub fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use std::sync::Mutex;
     use std::time::UNIX_EPOCH;
 
     use super::*;
-    use crate::progress::Silent;
+    use crate::progress::{Silent, Task};
 
     /// An error that may pass, with the server's wish in seconds and the attempts it took.
     #[derive(Debug, PartialEq, thiserror::Error)]
     #[error("failed")]
     struct Failure {
         passing: bool,
+        settled: bool,
         asked: Option<u64>,
         attempts: usize,
     }
@@ -184,6 +209,10 @@ mod tests {
     impl Transient for Failure {
         fn is_transient(&self) -> bool {
             self.passing
+        }
+
+        fn is_settled(&self) -> bool {
+            self.settled
         }
 
         fn retry_after(&self) -> Option<Duration> {
@@ -198,6 +227,7 @@ mod tests {
     fn failure(asked: Option<u64>) -> Failure {
         Failure {
             passing: true,
+            settled: false,
             asked,
             attempts: 1,
         }
@@ -270,11 +300,45 @@ mod tests {
         assert!(attempts.wait(failure(None)).is_err());
     }
 
+    /// Remembers what it is told.
+    #[derive(Default)]
+    struct Notes(Mutex<Vec<String>>);
+
+    impl Progress for Notes {
+        fn task(&self, _label: &str, _total: Option<u64>) -> Arc<dyn Task> {
+            Arc::new(Silent)
+        }
+
+        fn note(&self, message: &str) {
+            self.0.lock().unwrap().push(message.to_owned());
+        }
+    }
+
+    #[tokio::test]
+    async fn the_first_wait_is_told() {
+        let notes = Arc::new(Notes::default());
+        let policy = RetryPolicy {
+            first_wait: Duration::from_millis(1),
+            ..RetryPolicy::default()
+        };
+        let mut attempts = Attempts::new(policy, None, notes.clone());
+        for _ in 0..3 {
+            attempts.pause(failure(None)).await.unwrap();
+        }
+        assert_eq!(*notes.0.lock().unwrap(), ["failed; trying again"]);
+        let long = word_about("failed", Duration::from_millis(2_100));
+        assert_eq!(long, "failed; trying again in 2 s");
+    }
+
     #[test]
-    fn only_a_long_wait_is_worth_a_word() {
-        let word = |milliseconds| word_about("no answer", Duration::from_millis(milliseconds));
-        assert_eq!(word(1_999), None);
-        assert_eq!(word(2_100).unwrap(), "no answer; trying again in 2 s");
+    fn what_a_second_attempt_settles_has_no_third() {
+        let mut attempts = retries(5);
+        let settled = || Failure {
+            settled: true,
+            ..failure(None)
+        };
+        assert!(attempts.wait(settled()).unwrap() < Duration::from_millis(500));
+        assert_eq!(attempts.wait(settled()).unwrap_err().attempts, 2);
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use tempfile::TempPath;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncSeekExt};
+
+use crate::files::{self, Spool};
 
 /// A reader of a source, from some offset to its end.
 pub type BlobReader = Pin<Box<dyn AsyncRead + Send>>;
@@ -36,15 +37,15 @@ impl BlobSource for PathBuf {
     }
 }
 
-/// The same for a file that goes away with its path.
-impl BlobSource for TempPath {
+/// The same for one that only this process knows.
+impl BlobSource for Spool {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
-        Box::pin(open_file(self, offset))
+        Box::pin(open_file(self.path(), offset))
     }
 }
 
 async fn open_file(path: &Path, offset: u64) -> io::Result<BlobReader> {
-    let mut file = File::open(path).await?;
+    let mut file = File::from_std(files::open(path)?);
     file.seek(io::SeekFrom::Start(offset)).await?;
     Ok(Box::pin(file))
 }

@@ -17,11 +17,15 @@ use super::document::{
 use super::remote::BlobSource;
 use super::stream::{self, FileRange, StreamError};
 use crate::diagnose::{Blame, Diagnose};
+use crate::files;
 use crate::progress::Task;
 
 mod entries;
 
 pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, put_entry, select, tagged};
+
+/// More than the index of any layout has; it has an entry for each of its images.
+const MAX_INDEX: u64 = 64 * 1024 * 1024;
 
 /// An OCI image layout on disk.
 #[derive(Debug, Clone)]
@@ -230,13 +234,12 @@ impl Layout {
     ) -> Result<(), LayoutError> {
         let dir = self.blob_dir(&blob.digest);
         let path = self.blob_path(&blob.digest);
-        let temporary = stream::temporary_in(&dir)?;
-        let file = temporary
-            .reopen()
-            .map_err(|e| StreamError::write(temporary.path(), e))?;
+        let mut draft = stream::draft_in(&dir)?;
+        let file = draft.file().try_clone();
+        let file = file.map_err(|e| StreamError::write(&path, e))?;
         let mut file = tokio::fs::File::from_std(file);
         stream::pour(source, blob, &mut file, &path, task).await?;
-        Ok(stream::persist(temporary, &path)?)
+        Ok(stream::persist(draft, &path)?)
     }
 
     /// Stores a manifest or an index as a blob, without a tag.
@@ -334,7 +337,7 @@ impl Layout {
             reason,
         };
         let path = self.root.join("oci-layout");
-        let header = match fs::read(&path) {
+        let header = match files::read(&path, MAX_DOCUMENT) {
             Ok(header) => header,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(not_a_layout("it has no file oci-layout".to_owned()));
@@ -391,8 +394,7 @@ impl Layout {
             }
         };
         let known = |name: &str| {
-            matches!(name, "blobs" | "index.json" | "oci-layout")
-                || name.starts_with(stream::TEMPORARY)
+            matches!(name, "blobs" | "index.json" | "oci-layout") || files::is_draft(name)
         };
         Ok(entries
             .filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()))
@@ -405,7 +407,7 @@ impl Layout {
 
     fn read_index_verbatim(&self) -> Result<Verbatim<Index>, LayoutError> {
         let path = self.root.join("index.json");
-        let bytes = fs::read(&path).map_err(|source| LayoutError::Read {
+        let bytes = files::read(&path, MAX_INDEX).map_err(|source| LayoutError::Read {
             path: path.clone(),
             source,
         })?;
@@ -443,7 +445,7 @@ impl Layout {
     fn lock(&self) -> Result<fs::File, LayoutError> {
         let path = self.root.join("oci-layout");
         let lock = || {
-            let file = fs::File::open(&path)?;
+            let file = files::open(&path)?;
             file.lock()?;
             Ok(file)
         };

@@ -251,7 +251,7 @@ impl Sink {
                 Self::Registry(registry.repository(reference).to_push_to())
             }
             Location::Layout { dir, .. } => Self::Layout(Layout::create(dir).await?),
-            Location::Archive { file, .. } => Self::Archive(ArchiveWriter::create(file).await?),
+            Location::Archive { file, .. } => Self::Archive(ArchiveWriter::create(file)?),
         })
     }
 
@@ -281,7 +281,7 @@ impl Sink {
         match self {
             Self::Registry(repository) => Ok(repository.has_blob(&blob.digest).await?),
             Self::Layout(layout) => Ok(layout.has_blob(blob).await?),
-            Self::Archive(writer) => Ok(writer.staging().has_blob(blob).await?),
+            Self::Archive(writer) => Ok(writer.has_blob(&blob.digest)),
         }
     }
 
@@ -299,26 +299,21 @@ impl Sink {
                     .await?;
             }
             Self::Layout(layout) => layout.put_blob(blob, source, task).await?,
-            Self::Archive(writer) => writer.staging().put_blob(blob, source, task).await?,
+            Self::Archive(writer) => writer.put_blob(blob, source, task).await?,
         }
         Ok(())
     }
 
-    /// Stores a blob that is elsewhere. On this machine, a download that breaks is kept and gone on
-    /// with the next time.
+    /// Stores a blob that is elsewhere. In a layout, a download that breaks is kept and gone on with
+    /// the next time.
     pub async fn take_blob(
         &self,
         blob: &Descriptor,
         from: &Blob,
         task: &dyn Task,
     ) -> Result<(), StoreError> {
-        let layout = match self {
-            Self::Registry(_) => None,
-            Self::Layout(layout) => Some(layout),
-            Self::Archive(writer) => Some(writer.staging()),
-        };
-        match (layout, from) {
-            (Some(layout), Blob::Remote(remote)) => {
+        match (self, from) {
+            (Self::Layout(layout), Blob::Remote(remote)) => {
                 let path = layout.place_for(blob).await?;
                 Ok(remote.download(&path, task).await?)
             }
@@ -335,7 +330,7 @@ impl Sink {
                 }
             }
             Self::Layout(layout) => layout.put_document(document).await?,
-            Self::Archive(writer) => writer.staging().put_document(document).await?,
+            Self::Archive(writer) => writer.put_document(document),
         }
         Ok(())
     }
@@ -355,7 +350,7 @@ impl Sink {
                 layout.tag(document.descriptor(), tag).await?;
             }
             Self::Archive(writer) => {
-                writer.staging().put_document(document).await?;
+                writer.put_document(document);
                 writer.tag(document.clone(), tag);
             }
         }

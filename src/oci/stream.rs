@@ -7,12 +7,12 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_util::future::BoxFuture;
-use tempfile::NamedTempFile;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncSeekExt, AsyncWriteExt, ReadBuf};
 
 use super::document::{Descriptor, Digest, DocumentError, Hasher};
 use super::remote::{BlobReader, BlobSource, RemoteBlob};
+use crate::files::{self, Draft};
 use crate::progress::Task;
 
 /// Large enough that hashing and system calls dominate, small enough for many transfers at once.
@@ -113,7 +113,7 @@ impl FileRange {
 
     /// Reads the stretch from its beginning, without async.
     pub fn reader(&self) -> io::Result<io::Take<std::fs::File>> {
-        let mut file = std::fs::File::open(&self.path)?;
+        let mut file = files::open(&self.path)?;
         file.seek(SeekFrom::Start(self.start))?;
         Ok(file.take(self.len))
     }
@@ -129,7 +129,7 @@ impl FileRange {
 impl BlobSource for FileRange {
     fn open(&self, offset: u64) -> BoxFuture<'_, io::Result<BlobReader>> {
         Box::pin(async move {
-            let mut file = File::open(&self.path).await?;
+            let mut file = File::from_std(files::open(&self.path)?);
             let (has, needs) = (file.metadata().await?.len(), self.start + self.len);
             if has < needs {
                 let path = self.path.display();
@@ -268,7 +268,7 @@ pub(super) async fn pour(
 
 /// Whether the file holds exactly the blob; a file that is not there does not.
 pub(super) fn holds(path: &Path, blob: &Descriptor) -> Result<bool, StreamError> {
-    let Ok(mut file) = std::fs::File::open(path) else {
+    let Ok(mut file) = files::open(path) else {
         return Ok(false);
     };
     if file.metadata().map(|data| data.len()).ok() != Some(blob.size) {
@@ -286,53 +286,39 @@ pub(super) fn holds(path: &Path, blob: &Descriptor) -> Result<bool, StreamError>
     }
 }
 
-/// How the names of unfinished files begin.
-pub(super) const TEMPORARY: &str = ".tmp-";
-
-/// A file beside the one that it will become.
-pub(super) fn temporary_in(dir: &Path) -> Result<NamedTempFile, StreamError> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(TEMPORARY);
-    #[cfg(unix)]
-    {
-        // The default is for secrets; images are read by other accounts too.
-        use std::os::unix::fs::PermissionsExt;
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
-    }
+/// A file that will get a name in `dir`, which is made where it does not exist.
+pub(super) fn draft_in(dir: &Path) -> Result<Draft, StreamError> {
     std::fs::create_dir_all(dir)
-        .and_then(|()| builder.tempfile_in(dir))
+        .and_then(|()| Draft::in_folder(dir))
         .map_err(|e| StreamError::write(dir, e))
 }
 
 /// Gives a finished file its name.
-pub(super) fn persist(temporary: NamedTempFile, path: &Path) -> Result<(), StreamError> {
-    match temporary.persist(path) {
-        Ok(_) => Ok(()),
-        Err(error) => Err(StreamError::write(path, error.error)),
-    }
+pub(super) fn persist(draft: Draft, path: &Path) -> Result<(), StreamError> {
+    draft.persist(path).map_err(|e| StreamError::write(path, e))
 }
 
-/// Writes a small file beside its name, then gives it the name.
+/// Writes a small file, which gets its name when it is whole.
 pub(super) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
     persist(beside(path, bytes)?, path)
 }
 
 /// The same, but a file that has the name already stays.
 pub(super) fn write_if_new(path: &Path, bytes: &[u8]) -> Result<(), StreamError> {
-    match beside(path, bytes)?.persist_noclobber(path) {
-        Ok(_) => Ok(()),
-        Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(StreamError::write(path, error.error)),
+    match beside(path, bytes)?.persist_new(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(StreamError::write(path, error))
+        }
+        _ => Ok(()),
     }
 }
 
-fn beside(path: &Path, bytes: &[u8]) -> Result<NamedTempFile, StreamError> {
+fn beside(path: &Path, bytes: &[u8]) -> Result<Draft, StreamError> {
     let dir = path.parent().unwrap_or(Path::new("."));
-    let mut temporary = temporary_in(dir)?;
-    temporary
-        .write_all(bytes)
-        .map_err(|e| StreamError::write(path, e))?;
-    Ok(temporary)
+    let mut draft = draft_in(dir)?;
+    let written = draft.file().write_all(bytes);
+    written.map_err(|e| StreamError::write(path, e))?;
+    Ok(draft)
 }
 
 #[cfg(test)]
@@ -340,6 +326,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use bytes::Bytes;
+    use tempfile::NamedTempFile;
 
     use super::*;
     use crate::oci::document::sha256;

@@ -4,9 +4,10 @@
 //! counts from the folder's top, `**` stands for any number of folders, `!` brings back what an
 //! earlier line left out, the last line that matches decides, and a folder stands for all in it.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+
+use crate::files::{self, LARGEST_TEXT};
 
 /// The name of the file.
 pub const FILE_NAME: &str = ".dockerignore";
@@ -73,7 +74,7 @@ impl Ignore {
     /// The rules that a folder brings along; none where it has no such file.
     pub fn of_folder(folder: &Path) -> Result<Self, IgnoreError> {
         let path = folder.join(FILE_NAME);
-        match fs::read(&path) {
+        match files::read(&path, LARGEST_TEXT) {
             Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), &path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
             Err(source) => Err(IgnoreError::Read { path, source }),

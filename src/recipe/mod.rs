@@ -43,6 +43,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::diagnose::{Blame, Diagnose, excerpt, line_and_column, nearest};
+use crate::files::{LARGEST_TEXT, read_text};
 
 use file::RecipeFile;
 pub use file::{VariableType, schema};
@@ -274,7 +275,7 @@ impl Recipe {
 
     /// Reads a recipe file.
     pub fn load(path: &Path) -> Result<Self, RecipeError> {
-        let text = std::fs::read_to_string(path).map_err(|source| RecipeError::Unreadable {
+        let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError::Unreadable {
             path: path.to_owned(),
             source,
         })?;

@@ -10,8 +10,12 @@ use toml::Spanned;
 
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError};
+use crate::files;
 use crate::windows::regfile::{self, Imported};
 use crate::windows::registry::{DataType, KeyMode, KeyPath, RegistryData, RegistryEdit};
+
+/// Exports of whole hives are some hundred MiB.
+const LARGEST_IMPORT: u64 = 1024 * 1024 * 1024;
 
 /// Changes to one key, or a registration file with changes to many.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
@@ -220,7 +224,7 @@ impl Recipe {
         let path = self
             .in_recipe_folder(import, &self.resolve(import, values)?)?
             .path;
-        let bytes = std::fs::read(&path).map_err(|error| {
+        let bytes = files::read(&path, LARGEST_IMPORT).map_err(|error| {
             self.error(import, format!("cannot read {}: {error}", path.display()))
         })?;
         regfile::import(&bytes)

@@ -22,11 +22,12 @@ use crate::fake_catalog::desk::Desk;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// How commands begin that cannot run here, and why. Flags of `wincimg` among them are held against its help.
-const NOT_RUN: [(&str, &str); 9] = [
+const NOT_RUN: [(&str, &str); 10] = [
     ("cargo ", "builds the program anew"),
     ("benches/build.py", "measures for minutes"),
     ("tests/run", "runs this test"),
     ("tests/fresh", "installs Debian"),
+    ("tests/hostile", "takes minutes"),
     (
         "wincimg build ./legacy --host-build 17763.973 --docker-host ",
         "needs a Docker daemon on Windows",

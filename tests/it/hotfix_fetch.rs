@@ -335,3 +335,23 @@ fn an_update_that_the_catalog_has_only_for_others_is_a_no() {
     ])
     .ended_with(0);
 }
+
+#[test]
+fn ten_that_want_the_same_update_at_once_all_get_it() {
+    let (desk, bytes) = Desk::with_april_2020();
+    desk.catalog.fail(FILE, [Fault::Slow]);
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let users: Vec<_> = (0..10).map(|_| scope.spawn(|| desk.fetch())).collect();
+        users.into_iter().map(|user| user.join().unwrap()).collect()
+    });
+    let mut waited = 0;
+    for outcome in outcomes {
+        let outcome = outcome.ended_with(0);
+        assert_eq!(outcome.stdout, format!("out/{FILE}\n"));
+        waited += usize::from(outcome.stderr.contains("waiting for it"));
+    }
+    assert!(waited > 0);
+    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    assert_eq!(desk.names(), [FILE]);
+    assert_eq!(desk.file_requests().len(), 1);
+}

@@ -150,7 +150,7 @@ async fn foreign_layers_that_stay_foreign_go_to_disks_and_not_to_registries() {
 
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("base.tar");
-    let target = Sink::Archive(ArchiveWriter::create(&file).await.unwrap());
+    let target = Sink::Archive(ArchiveWriter::create(&file).unwrap());
     let report = copier
         .copy(&plan, &source, &target, Some("base:1"))
         .await

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use anyhow::Context;
 use serde_json::json;
 
 use super::Format;
 use super::kube::KubeArgs;
 use crate::cli::failure::Failure;
+use crate::cli::{registry_args, stop};
 use crate::cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
 use crate::cluster::nodes::NodeList;
 use crate::foreign::Foreign;
@@ -20,25 +20,18 @@ type Question = (String, Option<String>);
 /// An answer: the verdict's name and the rule's.
 type Answer = (&'static str, &'static str, String);
 
-/// Prints every change of a verdict until nobody listens any more, or Ctrl-C.
+/// Prints every change of a verdict until nobody listens any more, or a signal ends it.
 pub(super) fn follow(
     kube: &KubeArgs,
     nodes: NodeSnapshot,
     request: &Request,
     format: Format,
 ) -> Result<(), Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("cannot start the program's threads")?;
-    runtime.block_on(async {
+    stop::is_the_usual_end();
+    registry_args::run_in_one_thread(async {
         let mut watch = NodeWatch::new(kube.connect().await?, nodes);
         loop {
-            let change = tokio::select! {
-                change = watch.next() => change?,
-                Ok(()) = tokio::signal::ctrl_c() => return Ok(()),
-            };
-            match print(&change, request, format) {
+            match print(&watch.next().await?, request, format) {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                 other => other?,
             }

@@ -11,6 +11,7 @@ use crate::engine::direct::Assembled;
 use crate::engine::docker::{DaemonImage, SaveError};
 use crate::engine::plans::PlannedImage;
 use crate::engine::publication::TaggedImage;
+use crate::files::Spool;
 use crate::oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
 use crate::oci::document::{Digest, Document, Flavour, Image, media_type::is_foreign};
 use crate::oci::remote::{Registry, Repository};
@@ -148,10 +149,7 @@ impl<'a> Route<'a> {
 
     /// Takes an image out of the daemon, by way of a file, and copies it from there.
     async fn save(&self, made: &DaemonImage<'_>, tag: Option<&str>) -> Result<Image, RouteError> {
-        let file = tempfile::Builder::new()
-            .suffix(".tar")
-            .tempfile()
-            .map_err(SaveError::Disk)?;
+        let file = Spool::in_folder(&std::env::temp_dir()).map_err(SaveError::Disk)?;
         made.save(file.path(), self.progress.as_ref()).await?;
         let saved = Location::Archive {
             file: file.path().to_owned(),

@@ -76,7 +76,7 @@ impl AddedLayer {
     pub fn bytes(&self) -> &dyn BlobSource {
         match &self.blob {
             BufferedBlob::Memory(bytes) => bytes,
-            BufferedBlob::Disk(path) => path,
+            BufferedBlob::Disk(spool) => spool,
         }
     }
 }

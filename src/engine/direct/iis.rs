@@ -1,10 +1,10 @@
 //! Settings of IIS without IIS: those of a site go into its `web.config`, in the layer.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 
 use super::error::DirectError;
+use crate::files;
 use crate::layer::{Layer, LayerError, LayerPath, Source};
 use crate::windows::iis::IisSettings;
 use crate::windows::iis::webconfig::merge;
@@ -43,14 +43,11 @@ fn read(path: &Path) -> Result<Vec<u8>, LayerError> {
         path: path.to_owned(),
         source,
     };
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(failed)?;
-    file.take(LARGEST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
-    if bytes.len() as u64 > LARGEST {
-        let problem = "it is larger than any web.config that IIS reads";
-        return Err(failed(io::Error::new(io::ErrorKind::FileTooLarge, problem)));
-    }
-    Ok(bytes)
+    files::read(path, LARGEST).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => {
+            let problem = "it is larger than any web.config that IIS reads";
+            failed(io::Error::new(io::ErrorKind::FileTooLarge, problem))
+        }
+        _ => failed(error),
+    })
 }

@@ -4,9 +4,8 @@
 //! trusted; ID is the SHA-256 of the context's name.
 
 use std::collections::HashMap;
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -14,6 +13,7 @@ use serde::de::DeserializeOwned;
 use super::address::Address;
 use super::error::EndpointError;
 use super::tls::{TlsFiles, Trust};
+use crate::files::{self, LARGEST_TEXT};
 use crate::oci::document::sha256;
 
 /// The context that stands for no context.
@@ -97,12 +97,12 @@ fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
     })
 }
 
-fn read_json<T: DeserializeOwned>(path: &PathBuf) -> Result<Option<T>, EndpointError> {
+fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, EndpointError> {
     let failed = |problem: String| EndpointError::File {
-        path: path.clone(),
+        path: path.to_owned(),
         problem,
     };
-    match fs::read(path) {
+    match files::read(path, LARGEST_TEXT) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|error| failed(error.to_string())),

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use super::context::{ContextError, Listing, is_executable};
 use crate::dockerfile::{ContextContent, ContextEntry};
+use crate::files;
 use crate::layer::Source;
 use crate::progress::Task;
 
@@ -129,7 +130,7 @@ fn append_file(
             source,
         })
     };
-    let file = File::open(path).map_err(unreadable)?;
+    let file = files::open(path).map_err(unreadable)?;
     let metadata = file.metadata().map_err(unreadable)?;
     let size = metadata.len();
     header.set_size(size);

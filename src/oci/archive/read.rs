@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use super::error::ArchiveError;
 use super::format::{SavedImage, blob_member};
+use crate::files;
 use crate::oci::document::{
     Descriptor, Digest, Document, DocumentError, Flavour, Hasher, ImageConfig, Index, MAX_DOCUMENT,
     Manifest, Verbatim,
@@ -315,10 +316,10 @@ impl Members {
             path: path.to_owned(),
             source,
         };
-        let mut file = File::open(path).map_err(unreadable)?;
+        let mut file = files::open(path).map_err(unreadable)?;
         let len = file.metadata().map_err(unreadable)?.len();
         refuse_compressed(path, &mut file)?;
-        let file = File::open(path).map_err(unreadable)?;
+        file.rewind().map_err(unreadable)?;
         // What the error goes on with is the entry's name, which may be anything in a file that is
         // no tar.
         let broken = |error: io::Error| {
@@ -330,7 +331,7 @@ impl Members {
             }
         };
         let mut members = Self::default();
-        let mut archive = tar::Archive::new(file);
+        let mut archive = tar::Archive::new(Headers::of(file));
         for entry in archive.entries_with_seek().map_err(broken)? {
             let entry = entry.map_err(broken)?;
             let kind = entry.header().entry_type();
@@ -373,6 +374,40 @@ impl Members {
             path.clone_from(self.links.get(&path)?);
         }
         None
+    }
+}
+
+/// A tar's headers: what lies between two seeks, and may not be more than any real one has. The
+/// library reads long names and PAX records whole, whatever their length.
+struct Headers {
+    file: File,
+    left: u64,
+}
+
+const LARGEST_HEADERS: u64 = 1024 * 1024;
+
+impl Headers {
+    fn of(file: File) -> Self {
+        Self {
+            file,
+            left: LARGEST_HEADERS,
+        }
+    }
+}
+
+impl Read for Headers {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| io::Error::other("a header is larger than 1 MiB"))?;
+        Ok(read)
+    }
+}
+
+impl Seek for Headers {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.left = LARGEST_HEADERS;
+        self.file.seek(to)
     }
 }
 

@@ -1,53 +1,61 @@
-//! Writing a docker-archive: a layout is put together in a directory beside the file, then packed in
-//! sorted order, so that transfers run in parallel and the same images still give the same bytes.
+//! Writing a docker-archive: its blobs are gathered in files without names on the same disk, then
+//! packed in sorted order, so that transfers run in parallel and the same images still give the same
+//! bytes.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use serde_json::json;
-use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
 
 use super::error::ArchiveError;
 use super::format::{SavedImage, blob_member};
+use crate::files::{self, Spool};
 use crate::oci::document::{
-    Descriptor, Digest, Document, Flavour, ImageConfig, Index, Manifest, Verbatim, media_type,
+    Descriptor, Digest, Document, Flavour, ImageConfig, Index, MAX_DOCUMENT, Manifest, Verbatim,
+    media_type,
 };
-use crate::oci::layout::{IMAGE_NAME, Layout, REF_NAME};
+use crate::oci::layout::{IMAGE_NAME, REF_NAME};
 use crate::oci::reference::parse_reference;
-use crate::oci::stream::{self, StreamError};
+use crate::oci::remote::BlobSource;
+use crate::oci::stream::{self, StreamError, Verifying};
+use crate::progress::Task;
+
+/// Larger blobs are not kept in memory.
+const IN_MEMORY: u64 = 256 * 1024;
 
 /// A docker-archive that is being written; the file appears when it is finished.
 #[derive(Debug, Clone)]
-pub struct ArchiveWriter(Arc<Draft>);
+pub struct ArchiveWriter(Arc<Gathered>);
 
 #[derive(Debug)]
-struct Draft {
+struct Gathered {
     path: PathBuf,
-    staging: TempDir,
-    layout: Layout,
+    /// By their names in the archive.
+    blobs: Mutex<BTreeMap<String, Arc<Held>>>,
     images: Mutex<Vec<(Document, Option<String>)>>,
+}
+
+/// A blob that waits to be packed.
+#[derive(Debug)]
+enum Held {
+    Memory(Bytes),
+    Disk(Spool),
 }
 
 impl ArchiveWriter {
     /// Begins an archive that will replace what is at `path`.
-    pub async fn create(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, ArchiveError> {
         let path = path.into();
         let failed = |source| StreamError::write(&path, source);
-        let folder = parent(&path);
-        // What comes next would name a file of its own that nobody knows.
-        fs::metadata(folder).map_err(failed)?;
-        let staging = tempfile::Builder::new()
-            .prefix(".docker-archive-")
-            .tempdir_in(folder)
-            .map_err(failed)?;
-        let layout = Layout::create(staging.path()).await?;
-        Ok(Self(Arc::new(Draft {
+        fs::metadata(parent(&path)).map_err(failed)?;
+        Ok(Self(Arc::new(Gathered {
             path,
-            staging,
-            layout,
+            blobs: Mutex::default(),
             images: Mutex::default(),
         })))
     }
@@ -57,9 +65,52 @@ impl ArchiveWriter {
         &self.0.path
     }
 
-    /// Where blobs and manifests go until the archive is packed.
-    pub fn staging(&self) -> &Layout {
-        &self.0.layout
+    /// Whether a blob is there; what is there was verified when it came.
+    pub fn has_blob(&self, digest: &Digest) -> bool {
+        self.blobs().contains_key(&blob_member(digest))
+    }
+
+    /// Takes a blob in, verified by its digest.
+    pub async fn put_blob(
+        &self,
+        blob: &Descriptor,
+        source: &dyn BlobSource,
+        task: &dyn Task,
+    ) -> Result<(), ArchiveError> {
+        let held = if blob.size <= IN_MEMORY {
+            let unreadable = |error| StreamError::unreadable(blob, 0, error);
+            let reader = source.open(0).await.map_err(unreadable)?;
+            let mut bytes = Vec::new();
+            let mut reader = Verifying::new(reader, blob)?.take(IN_MEMORY + 1);
+            reader.read_to_end(&mut bytes).await.map_err(unreadable)?;
+            task.advance(bytes.len() as u64);
+            Held::Memory(bytes.into())
+        } else {
+            let path = &self.0.path;
+            let spool = Spool::in_folder(parent(path));
+            let spool = spool.map_err(|source| StreamError::write(path, source))?;
+            let file = spool.file().try_clone();
+            let file = file.map_err(|source| StreamError::write(path, source))?;
+            let mut file = tokio::fs::File::from_std(file);
+            stream::pour(source, blob, &mut file, path, task).await?;
+            Held::Disk(spool)
+        };
+        self.hold(&blob.digest, held);
+        Ok(())
+    }
+
+    /// Takes a manifest or an index in.
+    pub fn put_document(&self, document: &Document) {
+        let bytes = document.bytes().clone();
+        self.hold(document.digest(), Held::Memory(bytes));
+    }
+
+    fn hold(&self, digest: &Digest, held: Held) {
+        self.blobs().insert(blob_member(digest), Arc::new(held));
+    }
+
+    fn blobs(&self) -> MutexGuard<'_, BTreeMap<String, Arc<Held>>> {
+        self.0.blobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Lists an image or an index whose parts are all there, under a name such as `app:1.4`.
@@ -82,7 +133,7 @@ impl ArchiveWriter {
         }
     }
 
-    fn images(&self) -> std::sync::MutexGuard<'_, Vec<(Document, Option<String>)>> {
+    fn images(&self) -> MutexGuard<'_, Vec<(Document, Option<String>)>> {
         self.0.images.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -96,8 +147,8 @@ impl ArchiveWriter {
             .map_err(|error| StreamError::write(path, error.into()))?;
         let write_error = |source| StreamError::write(path, source);
 
-        let packed = stream::temporary_in(parent(path))?;
-        let mut tar = tar::Builder::new(io::BufWriter::new(packed.as_file()));
+        let mut packed = stream::draft_in(parent(path))?;
+        let mut tar = tar::Builder::new(io::BufWriter::new(packed.file()));
         let header = json!({"imageLayoutVersion": "1.0.0"}).to_string();
         for (name, bytes) in [
             ("oci-layout", header.as_bytes()),
@@ -107,36 +158,16 @@ impl ArchiveWriter {
             tar.append_data(&mut file_header(bytes.len() as u64), name, bytes)
                 .map_err(write_error)?;
         }
-        for (name, file) in self.blobs().map_err(write_error)? {
-            append_and_remove(&mut tar, &name, &file).map_err(write_error)?;
+        // Each goes when it is packed, so that the disk holds little more than one copy of all.
+        let mut blobs = std::mem::take(&mut *self.blobs());
+        while let Some((name, held)) = blobs.pop_first() {
+            append(&mut tar, &name, &held).map_err(write_error)?;
         }
         tar.into_inner()
             .and_then(|mut writer| writer.flush())
             .map_err(write_error)?;
         stream::persist(packed, path)?;
         Ok(())
-    }
-
-    /// The blobs in the staging directory, by their names in the archive. What a failed download
-    /// left there has no digest for a name.
-    fn blobs(&self) -> io::Result<BTreeMap<String, PathBuf>> {
-        let mut blobs = BTreeMap::new();
-        let root = self.0.staging.path().join("blobs");
-        if !root.exists() {
-            return Ok(blobs);
-        }
-        for algorithm in fs::read_dir(root)? {
-            let algorithm = algorithm?;
-            for blob in fs::read_dir(algorithm.path())? {
-                let blob = blob?;
-                let (kind, hex) = (algorithm.file_name(), blob.file_name());
-                let digest = format!("{}:{}", kind.to_string_lossy(), hex.to_string_lossy());
-                if let Ok(digest) = digest.parse() {
-                    blobs.insert(blob_member(&digest), blob.path());
-                }
-            }
-        }
-        Ok(blobs)
     }
 
     /// What `manifest.json` says: one entry for each image, those inside an index included. An
@@ -212,7 +243,16 @@ impl ArchiveWriter {
         &self,
         digest: &Digest,
     ) -> Result<Verbatim<T>, ArchiveError> {
-        let bytes = self.0.layout.read_small(digest)?;
+        let held = self.blobs().get(&blob_member(digest)).cloned();
+        let bytes = match held.as_deref() {
+            Some(Held::Memory(bytes)) => bytes.clone(),
+            Some(Held::Disk(spool)) => {
+                let read = files::read(spool.path(), MAX_DOCUMENT);
+                read.map_err(|source| StreamError::write(&self.0.path, source))?
+                    .into()
+            }
+            None => Bytes::new(),
+        };
         Verbatim::verify(bytes, digest).map_err(|source| self.unusable(digest.as_ref(), source))
     }
 
@@ -255,14 +295,15 @@ fn file_header(size: u64) -> tar::Header {
     header
 }
 
-/// Moves a staged blob into the tar, so that the disk holds little more than one copy of everything.
-fn append_and_remove<W: Write>(
-    tar: &mut tar::Builder<W>,
-    name: &str,
-    path: &Path,
-) -> io::Result<()> {
-    let file = File::open(path)?;
-    let size = file.metadata()?.len();
-    tar.append_data(&mut file_header(size), name, file)?;
-    fs::remove_file(path)
+fn append<W: Write>(tar: &mut tar::Builder<W>, name: &str, held: &Held) -> io::Result<()> {
+    match held {
+        Held::Memory(bytes) => {
+            tar.append_data(&mut file_header(bytes.len() as u64), name, &bytes[..])
+        }
+        Held::Disk(spool) => {
+            let file = files::open(spool.path())?;
+            let size = file.metadata()?.len();
+            tar.append_data(&mut file_header(size), name, file)
+        }
+    }
 }

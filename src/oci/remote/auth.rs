@@ -9,6 +9,7 @@ use reqwest::header::{AUTHORIZATION, HeaderValue};
 use reqwest::{StatusCode, Url};
 use serde_json::Value;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 use super::challenge::{Challenge, Scope, Token, bearer};
 use super::client::Inner;
@@ -77,7 +78,10 @@ impl Inner {
         let all = host.credentials.get_or_try_init(|| async {
             let name = host.name.clone();
             let file = self.options.config_file.clone();
-            let lookup = move || super::credentials::look_up(&name, file.as_deref());
+            // Nobody waits for a helper any more when this is dropped.
+            let stopped = CancellationToken::new();
+            let _guard = stopped.clone().drop_guard();
+            let lookup = move || super::credentials::look_up(&name, file.as_deref(), &stopped);
             let what = format!("find the credential for {}", host.name);
             self.http
                 .bounded(&what, async {
@@ -189,7 +193,7 @@ impl Inner {
         if let Some(name) = service {
             field("service", name);
         }
-        let mut exchange = match &credential.proof {
+        let exchange = match &credential.proof {
             Some(Proof::IdentityToken(token)) => {
                 field("grant_type", "refresh_token");
                 field("client_id", "wincimg");
@@ -202,6 +206,8 @@ impl Inner {
             }
             proof => {
                 let mut exchange = Exchange::get(what, realm.clone());
+                // The password stays with the host that was asked, unlike a form's fields.
+                exchange.redirects = Redirects::Anywhere;
                 if let Some(Proof::Password { user, password }) = proof {
                     field("account", user);
                     let proof = sensitive(&basic(user, password))?;
@@ -214,7 +220,6 @@ impl Inner {
                 exchange
             }
         };
-        exchange.redirects = Redirects::Anywhere;
         self.http
             .repeat(|| async {
                 let response = self.http.follow(&exchange).await?;

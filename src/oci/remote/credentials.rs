@@ -1,23 +1,28 @@
 //! The user's credentials for a registry: Docker's `config.json` and the helpers it names.
 //!
-//! `docker_credential` runs the helpers. The file is read here, because it is written by many
-//! programs: keys are hosts, URLs or, podman's, paths of repositories; values may be null or empty.
-//! This module also remembers where a credential came from, because an error has to say which one
-//! was tried.
+//! The file is written by many programs: keys are hosts, URLs or, podman's, paths of repositories;
+//! values may be null or empty. This module also remembers where a credential came from, because an
+//! error has to say which one was tried.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use docker_credential::{CredentialRetrievalError, DockerCredential};
 use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
 
 use super::error::RegistryError;
+use super::helper;
+use crate::files;
+
+/// More than any such file has.
+const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+/// What helpers call a user whose secret is a token.
+const TOKEN_USER: &str = "<token>";
 
 /// A text that never shows itself.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -173,8 +178,13 @@ fn decode(auth: &Secret) -> Option<(String, Secret)> {
 }
 
 /// Looks up a host's credentials. `file` is the one the user named; without it Docker's own is
-/// read, and it may be absent. Blocks while a helper runs.
-pub(super) fn look_up(host: &str, file: Option<&Path>) -> Result<Credentials, RegistryError> {
+/// read, and it may be absent. Blocks while a helper runs, which ends soon after `stopped` is
+/// cancelled.
+pub(super) fn look_up(
+    host: &str,
+    file: Option<&Path>,
+    stopped: &CancellationToken,
+) -> Result<Credentials, RegistryError> {
     let none = |origin: String| Credential {
         proof: None,
         origin,
@@ -184,7 +194,7 @@ pub(super) fn look_up(host: &str, file: Option<&Path>) -> Result<Credentials, Re
         return Ok(Credentials::only(none(origin)));
     };
     let shown = path.display().to_string();
-    let text = match fs::read(&path) {
+    let text = match files::read(&path, LARGEST_FILE) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound && file.is_none() => {
             let origin = format!("{shown}, which does not exist");
@@ -202,6 +212,7 @@ pub(super) fn look_up(host: &str, file: Option<&Path>) -> Result<Credentials, Re
         host,
         config: &config,
         file: &shown,
+        stopped,
     }
     .run()
 }
@@ -211,6 +222,7 @@ struct Lookup<'a> {
     host: &'a str,
     config: &'a ConfigFile,
     file: &'a str,
+    stopped: &'a CancellationToken,
 }
 
 impl Lookup<'_> {
@@ -280,20 +292,12 @@ impl Lookup<'_> {
 
     fn ask_helper(&self, helper: &str) -> Result<Credential, RegistryError> {
         let origin = format!("docker-credential-{helper} ({})", self.file);
-        let config = serde_json::json!({ "credsStore": helper }).to_string();
         for server in servers(self.host) {
-            match docker_credential::get_credential_from_reader(config.as_bytes(), server) {
-                Ok(found) => {
-                    if let Some(proof) = proof(found) {
-                        let proof = Some(proof);
-                        return Ok(Credential { proof, origin });
-                    }
-                }
-                Err(error) => {
-                    if let Some(reason) = failure(&error) {
-                        return Err(failed(self.host, origin, reason));
-                    }
-                }
+            let found = helper::ask(helper, server, self.stopped)
+                .map_err(|reason| failed(self.host, origin.clone(), reason))?;
+            if let Some(proof) = found.and_then(proof) {
+                let proof = Some(proof);
+                return Ok(Credential { proof, origin });
             }
         }
         let proof = None;
@@ -339,45 +343,23 @@ fn servers(host: &str) -> Vec<&str> {
 }
 
 /// Helpers answer a question for an unknown host with empty fields or an error of their own.
-fn proof(found: DockerCredential) -> Option<Proof> {
-    match found {
-        DockerCredential::IdentityToken(token) if token.is_empty() => None,
-        DockerCredential::IdentityToken(token) => Some(Proof::IdentityToken(Secret::new(token))),
-        DockerCredential::UsernamePassword(user, password) => {
-            let password = Secret::new(password);
-            (!user.is_empty()).then_some(Proof::Password { user, password })
-        }
-    }
-}
-
-/// What went wrong, or nothing where the answer only means that there is no credential.
-fn failure(error: &CredentialRetrievalError) -> Option<String> {
-    use CredentialRetrievalError as E;
-    match error {
-        E::NoCredentialConfigured | E::ConfigNotFound => None,
-        E::HelperFailure { stdout, stderr, .. } => {
-            // Helpers write their error to stdout; the protocol's word for "unknown" is fixed.
-            let said = format!("{stdout}\n{stderr}").to_lowercase();
-            if said.contains("credentials not found") || said.contains("no credentials") {
-                return None;
-            }
-            let line = stderr
-                .lines()
-                .chain(stdout.lines())
-                .find(|line| !line.trim().is_empty());
-            Some(format!(
-                "it failed: {}",
-                line.unwrap_or("without a word").trim()
-            ))
-        }
-        E::HelperCommunicationError => Some("it cannot be run".to_owned()),
-        other => Some(other.to_string().to_lowercase()),
+fn proof(found: helper::Found) -> Option<Proof> {
+    let helper::Found { user, secret } = found;
+    match user.as_str() {
+        TOKEN_USER => (!secret.0.is_empty()).then_some(Proof::IdentityToken(secret)),
+        "" => None,
+        _ => Some(Proof::Password {
+            user,
+            password: secret,
+        }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::fs;
 
     use super::*;
 
@@ -393,7 +375,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.json");
         fs::write(&file, json).unwrap();
-        let found = look_up(host, Some(&file)).map(|all| all.of(repository).clone());
+        let found = look_up(host, Some(&file), &CancellationToken::new())
+            .map(|all| all.of(repository).clone());
         (found, file)
     }
 
@@ -521,7 +504,11 @@ mod tests {
 
     #[test]
     fn a_file_that_was_named_must_be_there_and_be_json() {
-        let missing = look_up("repo.lan", Some(Path::new("/nonexistent/config.json")));
+        let missing = look_up(
+            "repo.lan",
+            Some(Path::new("/nonexistent/config.json")),
+            &CancellationToken::new(),
+        );
         assert!(
             missing
                 .unwrap_err()

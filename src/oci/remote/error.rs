@@ -217,6 +217,14 @@ impl Transient for RegistryError {
         }
     }
 
+    fn is_settled(&self) -> bool {
+        match self {
+            Self::Http(error) => error.is_settled(),
+            Self::Token { source, .. } => source.is_settled(),
+            _ => false,
+        }
+    }
+
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Http(error) => error.retry_after(),

@@ -26,6 +26,7 @@ mod challenge;
 mod client;
 mod credentials;
 mod error;
+mod helper;
 mod host;
 mod link;
 mod manifests;

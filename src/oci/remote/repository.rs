@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use reqwest::header::HeaderMap;
@@ -20,8 +20,10 @@ use super::takes::Manner;
 use crate::net::host_of;
 use crate::oci::reference::{Reference, parse_reference};
 
-/// More than any repository has; a list without end must not fill the memory.
+/// More than any repository has; a list without end must fill neither the memory nor the day.
 const MOST_TAGS: usize = 1_000_000;
+const MOST_BYTES: usize = 64 * 1024 * 1024;
+const LONGEST_LISTING: Duration = Duration::from_mins(2);
 const TAGS_LIMIT: u64 = 32 * 1024 * 1024;
 /// Empty pages in a row that a registry may give: some leave out tags after they made the pages.
 const MOST_EMPTY_PAGES: usize = 100;
@@ -117,7 +119,8 @@ impl Repository {
     }
 
     /// All tags, in the registry's order, with one request for each page. A list that ended early
-    /// would let a wrong image be chosen, so it ends where the registry says so, and nowhere else.
+    /// would let a wrong image be chosen, so it ends where the registry says so; one that has no end
+    /// is said to be cut.
     pub async fn tags(&self) -> Result<Vec<String>, RegistryError> {
         let mut tags = Vec::new();
         let mut known = HashSet::new();
@@ -125,8 +128,11 @@ impl Repository {
         let mut fruitless = 0;
         let what = format!("list the tags of {self}");
         let mut page = Page::After(None);
+        let started = Instant::now();
+        let mut bytes = 0;
         loop {
             let (headers, url, body) = self.fetch_page(&page, &what).await?;
+            bytes += body.len();
             let broken = |reason: String| RegistryError::protocol(host_of(&url), &what, reason);
             let list: TagPage = serde_json::from_slice(&body)
                 .map_err(|error| broken(format!("it is not a list of tags: {error}")))?;
@@ -136,8 +142,14 @@ impl Repository {
             let new = list.into_iter().flatten();
             tags.extend(new.filter(|tag| known.insert(tag.clone())));
             let grew = tags.len() > before;
-            if tags.len() > MOST_TAGS {
-                return Err(broken(format!("it has more than {MOST_TAGS} tags")));
+            let is_endless =
+                tags.len() > MOST_TAGS || bytes > MOST_BYTES || started.elapsed() > LONGEST_LISTING;
+            if is_endless && Next::read(&headers) != Next::None {
+                self.inner().http.progress().note(&format!(
+                    "the list of tags of {self} does not end: the first {} count",
+                    tags.len()
+                ));
+                return Ok(tags);
             }
             let is_full = self.host.takes.get().tags_page == Some(length);
             fruitless = if grew { 0 } else { fruitless + 1 };

@@ -1,7 +1,7 @@
 //! Builds that are ended in the middle.
 
 use std::fs;
-use std::path::Path;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -21,35 +21,40 @@ pub(super) fn large_context(site: &Site) {
     );
 }
 
-/// Waits until a build has begun to write its layer.
-fn wait_for_a_file_in(temporary: &Path) {
+/// Waits until a build has a spool open, which has no name that would show.
+fn wait_for_a_layer(child: &Child) {
     let deadline = Instant::now() + Duration::from_secs(30);
-    while fs::read_dir(temporary).unwrap().count() == 0 {
+    let files = format!("/proc/{}/fd", child.id());
+    let spools = || {
+        let open = fs::read_dir(&files).into_iter().flatten().flatten();
+        open.filter_map(|entry| fs::read_link(entry.path()).ok())
+            .any(|path| path.to_string_lossy().ends_with("(deleted)"))
+    };
+    while !spools() {
         assert!(Instant::now() < deadline, "the layer was never begun");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// What Ctrl-C does.
-fn interrupt(child: &Child) {
-    let interrupted = Command::new("kill")
-        .args(["-INT", &child.id().to_string()])
+fn send(signal: &str, child: &Child) {
+    let sent = Command::new("kill")
+        .args([signal, &child.id().to_string()])
         .status()
         .unwrap();
-    assert!(interrupted.success());
+    assert!(sent.success());
 }
 
 #[test]
 fn ctrl_c_in_the_middle_leaves_nothing_half_made_and_a_second_run_works() {
-    an_end_in_the_middle_leaves_nothing("-INT");
+    an_end_in_the_middle_leaves_nothing("-INT", 2);
 }
 
 #[test]
 fn the_request_of_a_ci_system_to_end_does_as_ctrl_c_does() {
-    an_end_in_the_middle_leaves_nothing("-TERM");
+    an_end_in_the_middle_leaves_nothing("-TERM", 15);
 }
 
-fn an_end_in_the_middle_leaves_nothing(signal: &str) {
+fn an_end_in_the_middle_leaves_nothing(signal: &str, number: i32) {
     let site = Site::new();
     large_context(&site);
     let temporary = site.path("tmp");
@@ -71,22 +76,12 @@ fn an_end_in_the_middle_leaves_nothing(signal: &str) {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_for_a_file_in(&temporary);
-    interrupt(&child);
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while fs::read_dir(&temporary).unwrap().count() == 0 {
-        assert!(Instant::now() < deadline, "the layer was never begun");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    let interrupted = Command::new("kill")
-        .args([signal, &child.id().to_string()])
-        .status()
-        .unwrap();
-    assert!(interrupted.success());
+    wait_for_a_layer(&child);
+    send(signal, &child);
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert_eq!(output.status.signal(), Some(number), "{}", stderr(&output));
     assert!(
-        stderr(&output).contains("interrupted"),
+        stderr(&output).contains("error: interrupted"),
         "{}",
         stderr(&output)
     );
@@ -124,10 +119,76 @@ fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_for_a_file_in(&temporary);
+    wait_for_a_layer(&child);
     let asked = Instant::now();
-    interrupt(&child);
+    send("-INT", &child);
     let output = child.wait_with_output().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(5));
-    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    assert!(asked.elapsed() < Duration::from_secs(2));
+    assert_eq!(output.status.signal(), Some(2), "{}", stderr(&output));
+    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
+}
+
+/// A folder with a file that takes minutes to compress, at most a few bytes of it on the disk.
+fn endless_context(site: &Site) {
+    fs::create_dir_all(site.path("big/files")).unwrap();
+    let file = fs::File::create(site.path("big/files/sparse")).unwrap();
+    file.set_len(60 << 30).unwrap();
+    site.write(
+        "big/recipe.toml",
+        "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",
+    );
+}
+
+#[test]
+fn the_time_limit_ends_what_compresses_within_a_second() {
+    let site = Site::new();
+    endless_context(&site);
+    for to in ["oci:out", "docker-archive:out.tar"] {
+        let started = Instant::now();
+        let mut build = site.build("big");
+        build.args(["--host-build", "17763.973", "--output", to]);
+        let output = build.args(["--timeout", "1s"]).output().unwrap();
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        assert_eq!(output.status.code(), Some(3));
+        let said = stderr(&output);
+        assert!(
+            said.contains("reached the time limit of 1 seconds"),
+            "{said}"
+        );
+        assert!(
+            said.contains("hint: raise the limit with --timeout"),
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_shells_loop_ends_with_the_command_that_ctrl_c_ended() {
+    let site = Site::new();
+    endless_context(&site);
+    let command = site.command(&["build", "big", "--host-build", "17763.973"]);
+    let words: Vec<&str> = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args())
+        .map(|word| word.to_str().unwrap())
+        .collect();
+    let (command, host) = (words.join(" "), site.host());
+    let script = format!("for i in 1 2 3; do {command} --base-registry {host}/mcr; echo $?; done");
+    let shell = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(site.folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    // As a terminal does it: to all of the group.
+    let group = format!("-{}", shell.id());
+    let sent = Command::new("kill").args(["-INT", "--", &group]).status();
+    assert!(sent.unwrap().success());
+    let output = shell.wait_with_output().unwrap();
+    assert_eq!(output.status.signal(), Some(2), "{}", stderr(&output));
+    assert_eq!(stderr(&output).matches("interrupted").count(), 1);
 }

@@ -319,7 +319,7 @@ fn a_spooled_layer_is_the_layer() {
             .unwrap();
         let (bytes, on_disk) = match blob.finish() {
             BufferedBlob::Memory(bytes) => (bytes.to_vec(), false),
-            BufferedBlob::Disk(path) => (fs::read(path).unwrap(), true),
+            BufferedBlob::Disk(spool) => (fs::read(spool.path()).unwrap(), true),
         };
         assert_eq!(
             (bytes.len() as u64, on_disk),

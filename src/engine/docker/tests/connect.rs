@@ -4,13 +4,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use crate::engine::docker::daemon::Daemon;
 use crate::engine::docker::endpoint::{Endpoint, Environment};
 use crate::engine::docker::error::DockerError;
 use crate::engine::docker::tls::Trust;
+use crate::oci::remote::Registry;
+use crate::progress::Silent;
 use crate::support::docker_registry::free_port;
 use crate::support::dockerd::{Dockerd, Setup};
+use crate::support::scripted::{answer, scripted};
 use crate::support::{self, chain};
 
 /// Certificates of a daemon and its client from one throwaway CA, under Docker's names, and the
@@ -239,4 +243,43 @@ async fn a_context_that_docker_made_leads_to_its_daemon() {
     };
     let daemon = connect("", &environment).await.unwrap();
     assert_eq!(daemon.endpoint().address.to_string(), dockerd.host());
+}
+
+/// A daemon is told the registry's password in a header. It has no reason to send us elsewhere, and
+/// nobody hears anything there.
+#[tokio::test]
+async fn a_daemon_that_redirects_takes_no_password_elsewhere() {
+    for status in [301, 302, 303, 307, 308] {
+        let (heard, other) = scripted(|_| answer(200, &[], "{}"));
+        let target = other.url("taken");
+        let (asked, own) = scripted(move |asked| match asked.path.as_str() {
+            "/_ping" => answer(200, &[("api-version", "1.41")], "OK"),
+            "/v2/" if asked.header("authorization").is_some() => answer(200, &[], "{}"),
+            "/v2/" => answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], ""),
+            _ => answer(status, &[("Location", &target)], ""),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let entry = serde_json::json!({ "username": "bob", "password": "sesame" });
+        let config = serde_json::json!({ "auths": { own.host(): entry } });
+        let options =
+            support::loopback_options(Some(support::docker_config(folder.path(), &config)));
+        let registry = Registry::new(options, Arc::new(Silent)).unwrap();
+        let ping = registry.ping(&own.host()).await.unwrap();
+        let credential = registry.daemon_credential(&ping, false).await.unwrap();
+        let address = format!("tcp://{}", own.host());
+        let endpoint = Endpoint::find(Some(&address), &Environment::default()).unwrap();
+        let daemon = Daemon::connect(endpoint).await.unwrap();
+        let pushed = daemon
+            .push("repo.lan/app", "1", credential.as_ref(), &Silent)
+            .await;
+        assert!(pushed.is_err(), "{status}");
+        assert!(daemon.info().await.is_err(), "{status}");
+        let told = asked.all();
+        assert!(
+            told.iter()
+                .any(|one| one.header("x-registry-auth").is_some()),
+            "{told:?}"
+        );
+        assert_eq!(heard.lines(), [""; 0], "{status}");
+    }
 }

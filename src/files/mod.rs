@@ -1,0 +1,13 @@
+//! Files: how those that users and strangers name are opened, and how ours are written, so that an
+//! end at any moment leaves nothing behind.
+
+/// More than any file has that people write: recipes, Dockerfiles, settings.
+pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
+
+mod draft;
+mod open;
+mod spool;
+
+pub use draft::{Draft, is_draft};
+pub use open::{open, open_stream, read, read_text};
+pub use spool::Spool;

@@ -1,0 +1,135 @@
+//! The one way in for files that a user or a stranger names.
+//!
+//! A pipe under the name of an `index.json` would hold the program for as long as nobody writes to
+//! it, `/dev/zero` for ever, and merely opening some devices does something.
+
+use std::fs::{self, File, FileType};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Opens a file to read it, if it is one: no folder, no pipe, no device. It does not wait.
+pub fn open(path: &Path) -> io::Result<File> {
+    regular(fs::metadata(path)?.file_type())?;
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        // Means nothing to a file; a pipe that took its name meanwhile would be waited for.
+        let flags = rustix::fs::OFlags::NONBLOCK.bits();
+        options.custom_flags(flags.cast_signed());
+    }
+    let file = options.open(path)?;
+    regular(file.metadata()?.file_type())?;
+    Ok(file)
+}
+
+/// Opens a file, or a pipe as a shell makes it of `<(command)`, to read it from its beginning.
+pub fn open_stream(path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::FileTypeExt;
+        if fs::metadata(path)?.file_type().is_fifo() {
+            return File::open(path);
+        }
+    }
+    open(path)
+}
+
+/// All of a file as text, if that is not more than `limit` bytes.
+pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
+    let text = String::from_utf8(read(path, limit)?);
+    text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.utf8_error()))
+}
+
+/// All of a file, if that is not more than `limit` bytes.
+pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let too_large = || {
+        let problem = format!("it is larger than {limit} bytes");
+        io::Error::new(io::ErrorKind::FileTooLarge, problem)
+    };
+    if file.metadata()?.len() > limit {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    // It may grow while it is read.
+    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(too_large());
+    }
+    Ok(bytes)
+}
+
+fn regular(kind: FileType) -> io::Result<()> {
+    let (error, what) = if kind.is_file() {
+        return Ok(());
+    } else if kind.is_dir() {
+        (io::ErrorKind::IsADirectory, "it is a folder")
+    } else {
+        (io::ErrorKind::InvalidInput, special(kind))
+    };
+    Err(io::Error::new(error, what))
+}
+
+#[cfg(unix)]
+fn special(kind: FileType) -> &'static str {
+    use std::os::unix::fs::FileTypeExt;
+    if kind.is_fifo() {
+        "it is a pipe and no file"
+    } else if kind.is_socket() {
+        "it is a socket and no file"
+    } else {
+        "it is a device and no file"
+    }
+}
+
+#[cfg(not(unix))]
+fn special(_kind: FileType) -> &'static str {
+    "it is no file"
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_its_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        fs::write(&path, "12345").unwrap();
+        assert_eq!(read(&path, 5).unwrap(), b"12345");
+        let error = read(&path, 4).unwrap_err();
+        assert_eq!(error.to_string(), "it is larger than 4 bytes");
+        let error = open(folder.path()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_file_that_says_it_is_empty_is_read_up_to_the_limit_too() {
+        let error = read(Path::new("/proc/self/status"), 4).unwrap_err();
+        assert_eq!(error.to_string(), "it is larger than 4 bytes");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_or_a_device_is_refused_at_once_also_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR).unwrap();
+        let link = folder.path().join("link");
+        std::os::unix::fs::symlink(&pipe, &link).unwrap();
+        let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
+        for (name, expected) in [
+            (pipe.as_path(), "it is a pipe and no file"),
+            (&link, "it is a pipe and no file"),
+            (&folder.path().join("socket"), "it is a socket and no file"),
+            (Path::new("/dev/zero"), "it is a device and no file"),
+        ] {
+            assert_eq!(open(name).unwrap_err().to_string(), expected);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Room on the disk for what is only needed while the program runs.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+/// A file that is gone when the program is, however it ends, and can be opened again by its path
+/// until then.
+///
+/// On Linux it has no name, and the path leads through the process's own table of files. Windows
+/// removes it when the last handle is closed. Elsewhere it has a name until the value is dropped.
+#[derive(Debug)]
+pub struct Spool {
+    file: File,
+    path: PathBuf,
+    _named: Option<TempPath>,
+}
+
+impl Spool {
+    /// An empty one on the file system of `folder`.
+    pub fn in_folder(folder: &Path) -> io::Result<Self> {
+        #[cfg(target_os = "linux")]
+        if let Some(spool) = Self::nameless(folder) {
+            return Ok(spool);
+        }
+        Self::named(folder)
+    }
+
+    /// None where the file system knows no such files, or `/proc` is not there.
+    #[cfg(target_os = "linux")]
+    fn nameless(folder: &Path) -> Option<Self> {
+        let file = tempfile::tempfile_in(folder).ok()?;
+        let path = super::draft::path_of(&file);
+        path.is_file().then_some(Self {
+            file,
+            path,
+            _named: None,
+        })
+    }
+
+    #[cfg(not(windows))]
+    fn named(folder: &Path) -> io::Result<Self> {
+        let (file, named) =
+            tempfile::NamedTempFile::with_prefix_in("wincimg-", folder)?.into_parts();
+        Ok(Self {
+            file,
+            path: named.to_path_buf(),
+            _named: Some(named),
+        })
+    }
+
+    #[cfg(windows)]
+    fn named(folder: &Path) -> io::Result<Self> {
+        use std::os::windows::fs::OpenOptionsExt;
+        const TEMPORARY_AND_DELETE_ON_CLOSE: u32 = 0x0400_0100;
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("wincimg-");
+        let named = builder.make_in(folder, |path| {
+            File::options()
+                .read(true)
+                .write(true)
+                .create_new(true)
+                .custom_flags(TEMPORARY_AND_DELETE_ON_CLOSE)
+                .open(path)
+        })?;
+        let (file, named) = named.into_parts();
+        Ok(Self {
+            file,
+            path: named.to_path_buf(),
+            _named: Some(named),
+        })
+    }
+
+    /// Where it can be opened.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file itself, for the one who writes it.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_spool_is_read_by_its_path_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let spool = Spool::in_folder(folder.path()).unwrap();
+        spool.file().write_all(b"one").unwrap();
+        #[cfg(target_os = "linux")]
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+        for _ in 0..2 {
+            assert_eq!(std::fs::read(spool.path()).unwrap(), b"one");
+        }
+        drop(spool);
+        assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_an_error() {
+        assert!(Spool::in_folder(Path::new("/does/not/exist")).is_err());
+    }
+}

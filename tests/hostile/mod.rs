@@ -1,0 +1,105 @@
+//! What a hostile world does to the program, in rounds: a registry that misbehaves, a network that
+//! cuts, an end at any moment, poisoned inputs. `tests/hostile/run 100` plays a hundred of each, the
+//! tests a few. A round is made from its seed, so that one that fails can be played again alone.
+
+mod inputs;
+mod kills;
+mod network;
+mod registry;
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+/// Rounds where nobody says how many.
+const FEW: u64 = 4;
+/// No command of a round has a reason to take longer than this, on the slowest machine.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Plays a program's rounds and says how many they were, and what came of them, as the round
+/// itself says in a word.
+pub(crate) fn rounds(name: &str, round: impl Fn(&mut Dice) -> &'static str) {
+    let number = |variable: &str, default| {
+        let text = std::env::var(variable).ok();
+        text.map_or(default, |text| text.parse().unwrap())
+    };
+    let first = number("WINCIMG_HOSTILE_SEED", 1);
+    let count = number("WINCIMG_HOSTILE_ROUNDS", FEW);
+    let started = Instant::now();
+    let mut outcomes = std::collections::BTreeMap::<&str, u64>::new();
+    for seed in first..first + count {
+        let played = catch_unwind(AssertUnwindSafe(|| round(&mut Dice::new(seed))));
+        match played {
+            Ok(outcome) => *outcomes.entry(outcome).or_default() += 1,
+            Err(panic) => {
+                eprintln!("{name}: alone again with: tests/hostile/run 1 {seed} {name}");
+                resume_unwind(panic);
+            }
+        }
+    }
+    let outcomes: Vec<String> = outcomes
+        .iter()
+        .map(|(outcome, count)| format!("{count} {outcome}"))
+        .collect();
+    let (outcomes, seconds) = (outcomes.join(", "), started.elapsed().as_secs_f32());
+    eprintln!("{name}: {count} rounds in {seconds:.1} s: {outcomes}");
+}
+
+/// Chance that comes out the same for the same seed.
+pub(crate) struct Dice(u64);
+
+impl Dice {
+    pub(crate) fn new(seed: u64) -> Self {
+        // Neighbouring seeds would begin alike.
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 16).unwrap() % end
+    }
+
+    pub(crate) fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+        &all[self.below(all.len())]
+    }
+
+    /// True in one of so many cases.
+    pub(crate) fn one_in(&mut self, cases: usize) -> bool {
+        self.below(cases) == 0
+    }
+}
+
+/// Runs a command that may do what it likes but hang, panic, end otherwise than it should, or put
+/// anything on the terminal that moves it.
+pub(crate) fn survives(command: Command) -> Output {
+    let shown = format!("{command:?}");
+    let started = Instant::now();
+    let mut command = assert_cmd::Command::from(command);
+    let output = command.timeout(PATIENCE).output().unwrap();
+    assert!(started.elapsed() < PATIENCE, "it hung: {shown}");
+    let said = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    let said = said.concat();
+    let code = output.status.code();
+    assert!(
+        code.is_some_and(|code| (0..=3).contains(&code)),
+        "it ended with {:?}: {shown}\n{said}",
+        output.status
+    );
+    assert!(!said.contains("panicked"), "{shown}\n{said}");
+    let moves = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    assert!(!said.contains(moves), "{shown}\n{said:?}");
+    output
+}
+
+/// How a command ended, in a word.
+pub(crate) fn outcome(output: &Output) -> &'static str {
+    match output.status.code() {
+        Some(0) => "done",
+        Some(1) => "answered no",
+        Some(2) => "refused",
+        _ => "failed",
+    }
+}

@@ -1,0 +1,100 @@
+//! A network that cuts: what arrives is right or not there, and the next run does the rest.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+
+use super::{Dice, outcome, rounds, survives};
+use crate::site::Site;
+use crate::support::proxy::{Fault, FaultProxy};
+use crate::support::{noise, options, repository};
+
+#[test]
+fn network() {
+    rounds("network", |dice| {
+        let site = Site::new();
+        recipe(&site, dice);
+        let runtime = Runtime::new().unwrap();
+        let cutting = Arc::new(AtomicBool::new(true));
+        let mut chance = Dice::new(dice.below(1 << 30) as u64);
+        let rule = {
+            let cutting = Arc::clone(&cutting);
+            move |_: &_| {
+                if cutting.load(Ordering::Relaxed) && chance.one_in(5) {
+                    fault(&mut chance)
+                } else {
+                    Fault::Pass
+                }
+            }
+        };
+        let proxy = runtime.block_on(FaultProxy::start(site.host(), rule));
+        let push = |timeout| {
+            let host = proxy.host();
+            let mut command = site.command(&["build", "own", "--host-build", "17763.973"]);
+            command.args(["--base-registry", &format!("{host}/mcr")]);
+            command.args(["--registry", &host, "--push", "--timeout", timeout]);
+            command.args(["--insecure-registry", &host]);
+            command
+        };
+        let output = survives(push("5s"));
+        let before = published(&runtime, &site);
+        cutting.store(false, Ordering::Relaxed);
+        let again = survives(push("50s"));
+        let said = String::from_utf8_lossy(&again.stderr).into_owned();
+        assert!(again.status.success(), "{said}");
+        let after = published(&runtime, &site);
+        assert!(!after.is_empty());
+        if output.status.success() {
+            assert_eq!(before, after);
+        }
+        for (tag, digest) in before {
+            assert_eq!(Some(&digest), after.get(&tag), "{tag} was published wrong");
+        }
+        outcome(&output)
+    });
+}
+
+/// An image with a layer that takes several pieces.
+pub(super) fn recipe(site: &Site, dice: &mut Dice) {
+    site.write(
+        "own/recipe.toml",
+        "name = \"own\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\app'\n",
+    );
+    let length = 1 << (16 + dice.below(7));
+    site.write("own/files/noise", noise(length, dice.below(1000) as u64));
+}
+
+fn fault(dice: &mut Dice) -> Fault {
+    let at = 1 << dice.below(22);
+    match dice.below(8) {
+        0 => Fault::CutRequest(at),
+        1 => Fault::CutAnswer(at),
+        2 => Fault::LoseAnswer,
+        3 => Fault::Drip(at.max(64), Duration::from_millis(5)),
+        4 => Fault::Stall(at),
+        5 => Fault::StallRequest(at),
+        6 => Fault::Flip(at),
+        _ => Fault::Shorten(at),
+    }
+}
+
+/// The digest under each tag of the image; all that it names is read, and so known to be right.
+pub(super) fn published(runtime: &Runtime, site: &Site) -> BTreeMap<String, String> {
+    let repository = repository(options(&site.host()), &format!("{}/own", site.host()));
+    runtime.block_on(async {
+        // What was never pushed to has none.
+        let tags = repository.tags().await.unwrap_or_default();
+        let mut found = BTreeMap::new();
+        for tag in tags {
+            let head = repository.head_manifest(&tag).await.unwrap().unwrap();
+            let mut command = site.command(&["inspect", "--registry", "--quiet"]);
+            command.arg(format!("{}/own:{tag}", site.host()));
+            assert_eq!(outcome(&survives(command)), "done", "{tag} is not whole");
+            found.insert(tag, head.digest().to_string());
+        }
+        found
+    })
+}

@@ -1,0 +1,251 @@
+//! Nothing that blocks holds the program: helpers that hang, files that are none, servers that do
+//! not answer.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::site::{Site, stderr};
+use crate::support::docker_config;
+use crate::support::scripted::{answer, scripted};
+use crate::support::serve::Served;
+
+/// A registry that wants a password, and a user whose helper is this script.
+struct Helped {
+    folder: tempfile::TempDir,
+    registry: Served,
+}
+
+impl Helped {
+    fn by(script: &str) -> Self {
+        let (_, registry) = scripted(|asked| match asked.header("authorization") {
+            Some(_) => answer(200, &[], r#"{"tags":["10.0.17763.973"]}"#),
+            None => answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], ""),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let helper = folder.path().join("docker-credential-test");
+        fs::write(&helper, format!("#!/bin/sh\necho $$ >pid\n{script}\n")).unwrap();
+        fs::set_permissions(&helper, fs::Permissions::from_mode(0o755)).unwrap();
+        docker_config(folder.path(), &serde_json::json!({ "credsStore": "test" }));
+        Self { folder, registry }
+    }
+
+    fn command(&self, more: &[&str]) -> Command {
+        let host = self.registry.host();
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .args(["base", "list", "nanoserver", "--base-registry", &host])
+            .args(["--insecure-registry", &host, "--plain-credentials"])
+            .args(more)
+            .env("DOCKER_CONFIG", self.folder.path())
+            .env(
+                "PATH",
+                format!("{}:/usr/bin:/bin", self.folder.path().display()),
+            );
+        command
+    }
+
+    fn run(&self, more: &[&str]) -> (Output, Duration) {
+        let started = Instant::now();
+        (self.command(more).output().unwrap(), started.elapsed())
+    }
+
+    fn pid_file(&self) -> PathBuf {
+        self.folder.path().join("pid")
+    }
+
+    /// Whether the helper that was asked is still at it.
+    fn is_running(&self) -> bool {
+        let pid = fs::read_to_string(self.pid_file()).unwrap();
+        PathBuf::from(format!("/proc/{}", pid.trim())).exists()
+    }
+}
+
+#[test]
+fn a_helper_that_answers_is_used() {
+    let helped = Helped::by(r#"cat >/dev/null; echo '{"Username":"bob","Secret":"sesame"}'"#);
+    let (output, _) = helped.run(&[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+}
+
+#[test]
+fn a_helper_that_hangs_is_ended_by_the_time_limit() {
+    let helped = Helped::by("exec sleep 60");
+    let (output, took) = helped.run(&["--timeout", "1s"]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    let said = stderr(&output);
+    assert!(
+        said.contains("reached the time limit of 1 seconds"),
+        "{said}"
+    );
+    assert!(!helped.is_running());
+}
+
+#[test]
+fn a_helper_that_hangs_is_ended_by_a_signal() {
+    let helped = Helped::by("exec sleep 60");
+    let mut child = helped.command(&[]).stderr(Stdio::piped()).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fs::read_to_string(helped.pid_file())
+        .unwrap_or_default()
+        .is_empty()
+    {
+        assert!(Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let asked = Instant::now();
+    let pid = child.id().to_string();
+    Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(15));
+    assert!(asked.elapsed() < Duration::from_secs(1));
+    assert!(!helped.is_running());
+}
+
+#[test]
+fn a_helper_that_talks_without_end_is_not_listened_to() {
+    let helped = Helped::by("exec yes");
+    let (output, took) = helped.run(&[]);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    let said = stderr(&output);
+    assert!(said.contains("it wrote more than 65536 bytes"), "{said}");
+    assert!(!helped.is_running());
+}
+
+#[test]
+fn what_a_helper_says_moves_no_terminal() {
+    let helped = Helped::by(r"printf '\033[2Jno \r::error::way\n' >&2; exit 1");
+    let (output, _) = helped.run(&[]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(
+        said.contains("it failed: \\u{1b}[2Jno \\r::error::way"),
+        "{said}"
+    );
+    assert!(!said.contains(['\u{1b}', '\r']), "{said:?}");
+}
+
+/// A pipe that nobody writes to, instead of a file.
+fn pipe(path: PathBuf) {
+    let _ = fs::remove_file(&path);
+    let made = Command::new("mkfifo").arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
+    let site = Site::new();
+    let mut build = site.build("pause");
+    build.args(["--host-build", "17763.973", "--output", "oci:layout"]);
+    build.assert().success();
+    let blobs = fs::read_dir(site.path("layout/blobs/sha256")).unwrap();
+    let mut blobs: Vec<PathBuf> = blobs.map(|entry| entry.unwrap().path()).collect();
+    blobs.push(site.path("layout/index.json"));
+    for file in blobs {
+        let held = fs::read(&file).unwrap();
+        pipe(file.clone());
+        for words in [
+            &["inspect", "oci:layout"][..],
+            &["check-compat", "--host-build", "17763.973", "oci:layout"],
+        ] {
+            let started = Instant::now();
+            let output = site.command(words).output().unwrap();
+            assert!(started.elapsed() < Duration::from_secs(2), "{words:?}");
+            assert!(output.status.code().is_some(), "{}", stderr(&output));
+        }
+        fs::remove_file(&file).unwrap();
+        fs::write(&file, held).unwrap();
+    }
+    pipe(site.path("image.tar"));
+    let output = site
+        .command(&["inspect", "docker-archive:image.tar"])
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert!(said.contains("it is a pipe and no file"), "{said}");
+}
+
+#[test]
+fn a_header_of_an_archive_that_is_larger_than_any_is_not_read() {
+    let site = Site::new();
+    let mut header = tar::Header::new_ustar();
+    header.set_entry_type(tar::EntryType::XHeader);
+    header.set_path("pax").unwrap();
+    header.set_size((6 << 30) - 1024);
+    header.set_cksum();
+    let path = site.write("image.tar", header.as_bytes());
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(6 << 30)
+        .unwrap();
+    let index = site.write("layout/index.json", "");
+    fs::OpenOptions::new()
+        .write(true)
+        .open(&index)
+        .unwrap()
+        .set_len(8 << 30)
+        .unwrap();
+    site.write("layout/oci-layout", r#"{"imageLayoutVersion":"1.0.0"}"#);
+    for (place, expected) in [
+        ("docker-archive:image.tar", "a header is larger than 1 MiB"),
+        ("oci:layout", "it is larger than 67108864 bytes"),
+    ] {
+        let started = Instant::now();
+        let output = site.command(&["inspect", place]).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        assert!(started.elapsed() < Duration::from_secs(2));
+        assert!(stderr(&output).contains(expected), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_closed_port_and_an_unknown_name_are_tried_twice_and_quickly() {
+    let site = Site::new();
+    let closed = format!("127.0.0.1:{}", crate::support::docker_registry::free_port());
+    for host in [closed.as_str(), "registry.invalid"] {
+        let started = Instant::now();
+        let mut command = site.command(&["base", "list", "nanoserver", "--base-registry", host]);
+        let output = command
+            .args(["--insecure-registry", host])
+            .output()
+            .unwrap();
+        let said = stderr(&output);
+        assert!(said.contains("; trying again\n"), "{said}");
+        if host == closed {
+            assert!(started.elapsed() < Duration::from_secs(2), "{said}");
+            assert!(said.contains("gave up after 2 attempts"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_server_that_says_nothing_is_left_at_the_time_limit() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let host = silent.local_addr().unwrap().to_string();
+    let catalog = format!("http://{host}");
+    for words in [
+        &["base", "list", "nanoserver", "--base-registry", &host][..],
+        &["hotfix", "search", "KB4549949", "--catalog", &catalog],
+    ] {
+        let started = Instant::now();
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args(words)
+            .args(["--insecure-registry", &host, "--timeout", "1s"])
+            .output()
+            .unwrap();
+        let took = started.elapsed();
+        assert!(took < Duration::from_secs(2), "{took:?}");
+        let said = stderr(&output);
+        assert!(
+            said.contains("reached the time limit of 1 seconds"),
+            "{said}"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! What no other host is told, whatever a redirect says: origin × where the secret is × status ×
+//! who asks.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::json;
+use wincimg::oci::remote::{Options, Repository};
+use wincimg::progress::Silent;
+
+use crate::support::scripted::{Asked, Log, answer, scripted};
+use crate::support::serve::Served;
+use crate::support::{describe, docker_config, loopback_options, repository};
+
+const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
+/// A password, a refresh token, a token and the state of an upload.
+const SECRETS: [&str; 5] = [
+    "sesame-password",
+    "Ym9iOnNlc2FtZS1wYXNzd29yZA",
+    "sesame-refresh",
+    "sesame-token",
+    "sesame-state",
+];
+
+/// Who is asked, and answers with a redirect.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Place {
+    Registry,
+    Token,
+    Upload,
+}
+
+/// Where the secret is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Where {
+    Header,
+    Query,
+    Body,
+}
+
+/// The server that redirects, and the one that must not hear a secret.
+struct World {
+    own: (Log, Served),
+    other: (Log, Served),
+    _folder: tempfile::TempDir,
+    repository: Repository,
+}
+
+/// What the other host is: another port, or another name of the same machine.
+const NAMES: [&str; 2] = ["127.0.0.1", "localhost"];
+
+impl World {
+    fn new(place: Place, part: Where, status: u16, name: &str) -> Self {
+        let other = scripted(|_| answer(200, &[], r#"{"token":"sesame-token","tags":[]}"#));
+        let target = other.1.url("taken").replace("127.0.0.1", name);
+        let own = scripted(move |asked: &Asked| {
+            let away = || answer(status, &[("Location", &target)], "");
+            let bearer = asked.header("authorization") == Some("Bearer sesame-token");
+            let known = asked.header("authorization").is_some();
+            let host = asked.header("host").unwrap_or_default();
+            match (asked.path.as_str(), place) {
+                ("/token", Place::Token) => away(),
+                ("/token", _) => answer(200, &[], r#"{"token":"sesame-token"}"#),
+                (_, Place::Token | Place::Upload) if !bearer => {
+                    let realm = format!("Bearer realm=\"http://{host}/token\"");
+                    answer(401, &[("WWW-Authenticate", &realm)], "")
+                }
+                (_, Place::Registry) if !known => {
+                    answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], "")
+                }
+                ("/v2/", _) => answer(200, &[], "{}"),
+                (path, Place::Upload) if path.ends_with("/uploads/") && part == Where::Query => {
+                    answer(202, &[("Location", "/v2/a/state?_state=sesame-state")], "")
+                }
+                _ => away(),
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let entry = match part {
+            Where::Body if place == Place::Token => json!({ "identitytoken": "sesame-refresh" }),
+            _ => json!({ "username": "bob", "password": "sesame-password" }),
+        };
+        let auths = json!({ "auths": { own.1.host(): entry } });
+        let options = Options {
+            insecure: vec!["127.0.0.1".to_owned(), "localhost".to_owned()],
+            timeout: Some(Duration::from_secs(20)),
+            ..loopback_options(Some(docker_config(folder.path(), &auths)))
+        };
+        let repository = repository(options, &format!("{}/a", own.1.host()));
+        Self {
+            own,
+            other,
+            _folder: folder,
+            repository,
+        }
+    }
+}
+
+fn secrets_in(log: &Log) -> Vec<String> {
+    let heard = log.all().into_iter().map(|asked| {
+        let headers: Vec<String> = asked
+            .headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {}", String::from_utf8_lossy(value.as_bytes())))
+            .collect();
+        let body = String::from_utf8_lossy(&asked.body).into_owned();
+        format!(
+            "{} ?{}\n{}\n\n{body}",
+            asked.line(),
+            asked.query,
+            headers.join("\n")
+        )
+    });
+    heard
+        .filter(|heard| SECRETS.iter().any(|secret| heard.contains(secret)))
+        .collect()
+}
+
+#[tokio::test]
+async fn no_redirect_takes_a_secret_to_another_host() {
+    let mut followed = 0;
+    for place in [Place::Registry, Place::Token, Place::Upload] {
+        for part in [Where::Header, Where::Query, Where::Body] {
+            for status in STATUSES {
+                for name in NAMES {
+                    let world = World::new(place, part, status, name);
+                    let blob = Bytes::from_static(b"a blob");
+                    let digest = describe(&blob).digest().clone();
+                    // What comes of it is of no matter here.
+                    let _ = world.repository.tags().await;
+                    let _ = world.repository.has_blob(&digest).await;
+                    let _ = world.repository.put_blob(&digest, 6, &blob, &Silent).await;
+                    let manifest = Bytes::from_static(b"{}");
+                    let _ = world.repository.put_manifest("1", "x/y", manifest).await;
+                    let told = secrets_in(&world.other.0);
+                    assert!(
+                        told.is_empty(),
+                        "{place:?} {part:?} {status} {name}: {told:?}"
+                    );
+                    let asked = secrets_in(&world.own.0);
+                    assert!(
+                        !asked.is_empty(),
+                        "{place:?} {part:?} {status}: no secret was sent"
+                    );
+                    followed += world.other.0.all().len();
+                }
+            }
+        }
+    }
+    // Else nothing would have been shown.
+    assert!(followed > 100, "{followed}");
+}
+
+/// On its own host a redirect is followed with what proves who asks.
+#[tokio::test]
+async fn on_the_same_host_a_redirect_is_followed_with_the_credential() {
+    for status in STATUSES {
+        let (log, served) = scripted(move |asked: &Asked| {
+            let known = asked.header("authorization").is_some();
+            match asked.path.as_str() {
+                "/v2/" => answer(200, &[], "{}"),
+                "/moved" if known => answer(200, &[], r#"{"tags":["1"]}"#),
+                _ if known => answer(status, &[("Location", "/moved")], ""),
+                _ => answer(401, &[("WWW-Authenticate", "Basic realm=\"r\"")], ""),
+            }
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let entry = json!({ "username": "bob", "password": "sesame-password" });
+        let auths = json!({ "auths": { served.host(): entry } });
+        let options = loopback_options(Some(docker_config(folder.path(), &auths)));
+        let repository = repository(options, &format!("{}/a", served.host()));
+        assert_eq!(repository.tags().await.unwrap(), ["1"], "{status}");
+        assert_eq!(log.count("GET", "/moved"), 1);
+    }
+}
+
+/// The catalog takes no credential; one that stands in its address goes nowhere either.
+#[test]
+fn the_address_of_a_catalog_tells_nobody_a_password() {
+    for status in STATUSES {
+        let other = scripted(|_| answer(200, &[], "<html></html>"));
+        let target = other.1.url("taken");
+        let own = scripted(move |_: &Asked| answer(status, &[("Location", &target)], ""));
+        let address = format!("http://bob:sesame-password@{}/", own.1.host());
+        let output = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args(["hotfix", "search", "KB4549949", "--catalog", &address])
+            .args(["--insecure-registry", "127.0.0.1", "--timeout", "10s"])
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        assert_eq!(secrets_in(&other.0), [""; 0], "{status}");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!said.contains("sesame"), "{said}");
+    }
+}
