@@ -14,6 +14,11 @@ impl Origin {
                 .with_hint(format!("quote it: {key} = {value:?}"));
         }
         let found = self.error_at(offset, error.message());
+        if error.message().starts_with("invalid type: floating point")
+            && let Some((key, value)) = assignment(&self.text, offset)
+        {
+            return found.with_hint(format!("quote it: {key} = \"{value}\""));
+        }
         match meant(error.message()) {
             Some(name) => found.with_hint(format!("did you mean `{name}`?")),
             None => found,
@@ -24,16 +29,21 @@ impl Origin {
 /// The key and the value of a line such as `base = nanoserver`: the parser takes such a word for the
 /// beginning of a number or a date, as `nan` is one.
 fn bare_word(text: &str, offset: usize) -> Option<(&str, &str)> {
-    let start = text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
-    let line = text[start..].lines().next()?;
-    let (key, value) = line.split_once('=')?;
-    let value = value.split('#').next()?.trim();
+    let (key, value) = assignment(text, offset)?;
     let is_word = value.starts_with(|c: char| c.is_ascii_alphabetic())
         && value
             .chars()
             .all(|c| c.is_ascii_alphanumeric() || "-_./:\\ ".contains(c));
     let is_value = matches!(value, "true" | "false" | "nan" | "inf");
-    (is_word && !is_value).then_some((key.trim(), value))
+    (is_word && !is_value).then_some((key, value))
+}
+
+/// The key and the value of the line at a place, as far as that has one.
+fn assignment(text: &str, offset: usize) -> Option<(&str, &str)> {
+    let start = text.get(..offset)?.rfind('\n').map_or(0, |end| end + 1);
+    let line = text[start..].lines().next()?;
+    let (key, value) = line.split_once('=')?;
+    Some((key.trim(), value.split('#').next()?.trim()))
 }
 
 /// The nearest of the names in a message such as "unknown field `fiels`, expected one of `files`".

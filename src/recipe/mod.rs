@@ -187,6 +187,20 @@ pub enum RecipeError {
     },
 }
 
+/// A `--set` as it was typed, with a mark below the variable or its value.
+fn typed(variable: &str, value: &str, at_value: bool) -> String {
+    let before = if at_value {
+        variable.chars().count() + 1
+    } else {
+        0
+    };
+    let value = value.escape_debug();
+    format!(
+        "  --set {variable}={value}\n        {}^",
+        " ".repeat(before)
+    )
+}
+
 fn described(description: Option<&str>) -> String {
     description.map_or_else(String::new, |text| format!(" ({text})"))
 }
@@ -229,6 +243,11 @@ impl Diagnose for RecipeError {
     fn excerpt(&self) -> Option<String> {
         match self {
             Self::Invalid { excerpt, .. } => Some(excerpt.clone()),
+            // What was typed after it may be nobody else's business.
+            Self::UnknownVariable { variable, .. } => Some(typed(variable, "…", false)),
+            Self::WrongType {
+                variable, value, ..
+            } => Some(typed(variable, value, true)),
             _ => None,
         }
     }

@@ -139,6 +139,12 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
             "  3 | user = ContainerUser # who\n    |        ^",
             "quote it: user = \"ContainerUser\"",
         ),
+        (
+            "[variables.go]\ndefault = 1.26 # a flavour",
+            "invalid type: floating point `1.26`",
+            "  4 | default = 1.26 # a flavour\n    |           ^",
+            "quote it: default = \"1.26\"",
+        ),
     ] {
         let error = recipe(&format!("name = \"x\"\nbase = \"y\"\n{line}\n")).unwrap_err();
         assert!(error.to_string().contains(problem), "{line}: {error}");
@@ -155,6 +161,22 @@ fn a_slip_is_shown_in_its_line_with_what_was_meant() {
         error.to_string(),
         "recipe.toml:2:8: the text nanoserver has no quotes"
     );
+}
+
+#[test]
+fn a_setting_is_shown_as_it_was_typed() {
+    let recipe =
+        recipe("name = \"x\"\nbase = \"nanoserver\"\n[variables.port]\ntype = \"integer\"\n");
+    let recipe = recipe.unwrap();
+    let shown = |name, value| {
+        let error = plan_with(&recipe, &[(name, value)]).unwrap_err();
+        (error.excerpt().unwrap(), error.hint())
+    };
+    let (excerpt, hint) = shown("prot", "secret");
+    assert_eq!(excerpt, "  --set prot=…\n        ^");
+    assert_eq!(hint.as_deref(), Some("did you mean \"port\"?"));
+    let (excerpt, _) = shown("port", "80\n80");
+    assert_eq!(excerpt, "  --set port=80\\n80\n             ^");
 }
 
 #[test]

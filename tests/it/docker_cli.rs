@@ -11,6 +11,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::build::joined::add_linux;
 use crate::site::{Site, stderr};
 use crate::support::dockerd::Dockerd;
 use crate::support::windows_builds::{base, build_all};
@@ -170,6 +171,50 @@ async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_fo
         printed.ends_with("left in the Docker daemon\n"),
         "{printed}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_others_use_is_not_taken_away_by_a_daemon_either() {
+    let site = site();
+    let windows = windows(&site).await;
+    let before = add_linux(&site);
+    let daemon = windows.host();
+    let host = site.host();
+    let build = |more: &[&str]| {
+        let place = [
+            "--docker-host",
+            &daemon,
+            "--registry",
+            &host,
+            "--tag",
+            "1.4",
+        ];
+        let flags = [&place[..], &["--push", "--format", "json"], more].concat();
+        build(&site, &flags)
+    };
+    let repository = support::repository(support::options(&host), &format!("{host}/app"));
+    let tag = async || {
+        let raw = repository.get_manifest("1.4").await.unwrap();
+        wincimg::oci::document::sha256(&raw.bytes).to_string()
+    };
+    let refused = build(&[]);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = stderr(&refused);
+    assert!(said.contains("app:1.4 has linux/amd64"), "{said}");
+    assert_eq!(tag().await, before);
+
+    let joined = json_of(&build(&["--join"]));
+    assert_eq!(joined["images"][0]["engine"], "docker");
+    assert_eq!(joined["index"]["kept"], json!(["linux/amd64"]));
+    assert_eq!(joined["index"]["digest"], tag().await);
+    let image = format!("{host}/app:1.4");
+    let mut check = site.command(&["check-compat", &image, "--strict"]);
+    check.args(["--host-build", "17763.973"]);
+    assert!(check.status().unwrap().success());
+
+    let replaced = json_of(&build(&["--replace"]));
+    assert_eq!(replaced["index"], Value::Null);
+    assert_eq!(replaced["images"][0]["digest"], tag().await);
 }
 
 #[test]

@@ -138,34 +138,57 @@ pub(super) fn candidates(rollout: &Rollout, others: &[Node]) -> BTreeMap<usize, 
         .collect()
 }
 
-/// The build on all of whose nodes everything starts. Of several one where revisions do not matter,
-/// for no patch will ever be needed there; then that of most nodes; then the newest.
+/// What is known of a build where a workload lands.
+#[derive(Default)]
+struct Place {
+    nodes: usize,
+    /// How often an image does not start there.
+    failing: usize,
+    /// How often one starts with a warning.
+    warned: usize,
+    /// How often one starts though it is of another build.
+    older: usize,
+}
+
+/// The build on all of whose nodes everything starts. Of several one without warnings; then one where
+/// revisions do not matter, for no patch will ever be needed there; then that of most nodes; then the
+/// images' own; then the newest.
 fn to_a_build(rollout: &Rollout, placement: &Placement) -> Option<Pin> {
-    let mut builds: BTreeMap<&str, (bool, usize)> = BTreeMap::new();
+    let mut places: BTreeMap<&str, Place> = BTreeMap::new();
     for &(host, group) in &placement.selection.hosts {
-        let Some(label) = rollout.hosts[host as usize].labels.get(BUILD_LABEL) else {
+        let node = &rollout.hosts[host as usize];
+        let Some(label) = node.labels.get(BUILD_LABEL) else {
             continue;
         };
-        let starts = placement.images.iter().all(|placed| {
-            matches!(
-                placed.findings[group as usize].outcome,
-                Outcome::Compatible | Outcome::Warning
-            )
-        });
-        let (fits, count) = builds.entry(label).or_insert((true, 0));
-        *fits &= starts;
-        *count += 1;
+        let place = places.entry(label).or_default();
+        place.nodes += 1;
+        for placed in &placement.images {
+            let finding = &placed.findings[group as usize];
+            match finding.outcome {
+                Outcome::Compatible => {}
+                Outcome::Warning => place.warned += 1,
+                Outcome::Incompatible | Outcome::Unknown => place.failing += 1,
+            }
+            let own = node.build.map(|build| build.version.build);
+            place.older += usize::from(own != finding.image_build.map(|image| image.build));
+        }
     }
-    let (value, _) = builds
+    let (value, _) = places
         .into_iter()
-        .filter(|(_, (fits, _))| *fits)
-        .min_by_key(|(label, (_, count))| {
+        .filter(|(_, place)| place.failing == 0)
+        .min_by_key(|(label, place)| {
             let build = label
                 .parse()
                 .ok()
                 .map(|version: WindowsVersion| version.build);
             let is_settled = build.is_some_and(|build| !revisions_matter(build));
-            (!is_settled, Reverse(*count), Reverse(build))
+            (
+                place.warned > 0,
+                !is_settled,
+                Reverse(place.nodes),
+                place.older > 0,
+                Reverse(build),
+            )
         })?;
     Some(Pin {
         label: BUILD_LABEL,

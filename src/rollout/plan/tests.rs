@@ -294,6 +294,22 @@ fn a_workload_stays_where_it_starts() {
 }
 
 #[test]
+fn of_several_builds_the_images_own_without_warnings_is_the_one() {
+    let pinned = |hosts: &[&str], image: &str| {
+        short_of(&landed(hosts, &[image], &[("Deployment", vec![0], 0b111)]))
+    };
+    assert_eq!(
+        pinned(&["17763.1158", "20348.2402", "26100.2314"], "20348.2402"),
+        ["pin p0 to 10.0.20348"]
+    );
+    // People report that images of 26100 fail on 26200.
+    assert_eq!(
+        pinned(&["20348.2402", "26100.2314", "26200.6584"], "26100.2314"),
+        ["pin p0 to 10.0.26100"]
+    );
+}
+
+#[test]
 fn what_takes_no_change_is_made_again() {
     let commands = |kind| {
         let landings = [(kind, vec![0], 0b11)];

@@ -19,7 +19,7 @@ const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 
 /// An index with one image for Linux and an attestation of it, under `app:1.4`.
-pub(super) fn add_linux(site: &Site) -> String {
+pub(crate) fn add_linux(site: &Site) -> String {
     let linux = format!("sha256:{}", "1".repeat(64));
     let entry = |digest: &str, platform: Value, annotations: Value| {
         json!({"mediaType": MANIFEST, "size": 2,
