@@ -126,10 +126,12 @@ impl Repository {
                 return Err(error);
             }
             attempts.pause(error).await?;
+            session = upload.resume(session).await?;
             // Where nothing of it came a new upload is as good, and Gitea takes nothing more in one
             // whose request broke.
-            let resumed = upload.resume(session).await?;
-            session = resumed.filter(|open| open.offset > 0);
+            if let Some(spoilt) = session.take_if(|open| open.offset == 0) {
+                upload.cancel(spoilt.location).await;
+            }
             // The answer to the last request may be all that was lost.
             if session.is_none() && self.has_blob(digest).await? {
                 return Ok(());
