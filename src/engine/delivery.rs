@@ -64,17 +64,18 @@ struct Seen {
     kept: Vec<Line>,
 }
 
-/// The digests of the images that are made, once they are.
-type Brought = watch::Receiver<Option<Vec<Digest>>>;
+/// The digests of the images, in their order, once they are made.
+type Brought = watch::Receiver<Option<Vec<Option<Digest>>>>;
 
 /// What is made within this time need not be read where it is already.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Whether an image that is there is one that is made soon.
-async fn will_be_brought(mut brought: Brought, digest: &Digest) -> bool {
+/// Whether an image that is there is the one that is made soon.
+async fn will_be_brought(mut brought: Brought, which: usize, digest: &Digest) -> bool {
     let made = tokio::time::timeout(SOON, brought.wait_for(Option::is_some)).await;
-    let digests = made.ok().and_then(Result::ok);
-    digests.is_some_and(|all| all.as_ref().is_some_and(|all| all.contains(digest)))
+    let Ok(Ok(made)) = made else { return false };
+    let made = made.as_ref().and_then(|images| images.get(which)?.as_ref());
+    made == Some(digest)
 }
 
 impl Delivery<'_> {
@@ -93,11 +94,8 @@ impl Delivery<'_> {
         let (tell, brought) = watch::channel(None);
         let making = async {
             let made = Box::pin(making).await?;
-            tell.send_replace(Some(
-                made.iter()
-                    .filter_map(|it| it.digest_in(self.flavour))
-                    .collect(),
-            ));
+            let digests = made.iter().map(|it| it.digest_in(self.flavour));
+            tell.send_replace(Some(digests.collect()));
             Ok(made)
         };
         let (made, seen) = tokio::try_join!(making, self.look(publication, &brought))?;
@@ -149,18 +147,15 @@ impl Delivery<'_> {
         };
         // Only a registry can be trusted to have all of what a tag means.
         let is_registry = matches!(destination, Destination::Registry(_));
-        let brought = is_registry.then_some(brought);
-        let images = publication.images.iter().map(async |image| {
+        let images = publication.images.iter().enumerate();
+        let images = images.map(async |(which, image)| {
             let new = [Line::planned(image)];
+            let is_brought = async |digest: &Digest| {
+                is_registry && will_be_brought(brought.clone(), which, digest).await
+            };
+            let tag = &image.tag;
             let (digest, _) = self
-                .look_at_tag(
-                    publication,
-                    &image.tag,
-                    &new,
-                    existing,
-                    destination,
-                    brought,
-                )
+                .look_at_tag(publication, tag, &new, existing, destination, is_brought)
                 .await?;
             Ok::<_, DeliveryError>(digest.filter(|_| is_registry))
         });
@@ -168,7 +163,9 @@ impl Delivery<'_> {
         let index = async {
             match &publication.index {
                 Some(tag) => {
-                    self.look_at_tag(publication, tag, &new, self.existing, destination, None)
+                    let existing = self.existing;
+                    let unknown = async |_: &Digest| false;
+                    self.look_at_tag(publication, tag, &new, existing, destination, unknown)
                         .await
                 }
                 None => Ok((None, Vec::new())),
@@ -185,13 +182,9 @@ impl Delivery<'_> {
         new: &[Line],
         existing: Existing,
         destination: &Destination,
-        brought: Option<&Brought>,
+        is_brought: impl AsyncFnOnce(&Digest) -> bool,
     ) -> Result<(Option<Digest>, Vec<Line>), DeliveryError> {
         let location = destination.location(&publication.name, tag)?;
-        let is_brought = async |digest: &Digest| match brought {
-            Some(brought) => will_be_brought(brought.clone(), digest).await,
-            None => false,
-        };
         let standing = Standing::read(&location, existing, self.registry, is_brought)
             .await
             .map_err(|error| DeliveryError::image(&location, error))?;

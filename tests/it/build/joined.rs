@@ -133,6 +133,27 @@ fn an_image_of_the_same_build_makes_room_and_one_that_other_hosts_need_does_not(
 }
 
 #[test]
+fn an_image_under_the_tag_of_another_build_is_not_taken_away_by_the_very_build_that_makes_it() {
+    let site = Site::new();
+    let both = || {
+        build(
+            &site,
+            "17763.973",
+            &["--host-build", "20348.2402", "--no-index"],
+        )
+    };
+    both().assert().success();
+    let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
+    let newer = block_on(repository.get_manifest("1.4-10.0.20348.2402")).unwrap();
+    site.registry.with(|stored| {
+        stored.add_manifest("app", "1.4-10.0.17763.973", &newer.media_type, newer.bytes)
+    });
+    both().assert().code(1).stderr(contains(
+        "app:1.4-10.0.17763.973 has windows/amd64:10.0.20348.2402, which this build would take away",
+    ));
+}
+
+#[test]
 fn a_layout_is_not_overwritten_either() {
     let site = Site::new();
     let build = |host: &str, more: &[&str]| {
