@@ -20,6 +20,7 @@ use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::typed::hide;
 use crate::diagnose::{Diagnose, in_one_line};
 use crate::foreign::Foreign;
+use crate::net::CertificateFiles;
 use crate::oci::base::{BaseRegistry, BaseRepository, ResolveError};
 use crate::oci::mirror::MirrorTarget;
 use crate::oci::reference::Reference;
@@ -104,12 +105,13 @@ impl Check {
 impl Doctor {
     pub(super) fn run(self) -> Result<Answer, Failure> {
         let registry = self.connection.connect_briefly(Arc::new(Silent))?;
+        let certificates = self.connection.certificates.files()?;
         let pushed_to = self.pushed_to()?;
         let trial = self
             .connection
             .connect_for_trial(push::PIECE, Arc::new(Silent))?;
         let checks = registry_args::run(async {
-            let mut checks = self.check_all(&registry).await;
+            let mut checks = self.check_all(&registry, certificates).await;
             for reference in &pushed_to {
                 // Where the registry is not reached, that is said already.
                 let host = reference.registry();
@@ -134,7 +136,7 @@ impl Doctor {
         })
     }
 
-    async fn check_all(&self, registry: &Registry) -> Vec<Check> {
+    async fn check_all(&self, registry: &Registry, certificates: CertificateFiles) -> Vec<Check> {
         let base = &self.base.base_registry;
         let hosts = self.hosts().into_iter().map(|host| async move {
             let (mut checks, connection) = check_host(registry, &host).await;
@@ -143,9 +145,10 @@ impl Doctor {
             }
             (checks, connection.map(|connection| (host, connection)))
         });
+        let connection = &self.connection;
         let catalog = self
             .catalog
-            .check(&self.connection.insecure, self.connection.patience());
+            .check(&connection.insecure, certificates, connection.patience());
         let (hosts, catalog) = tokio::join!(join_all(hosts), catalog);
         let (checks, reached): (Vec<_>, Vec<_>) = hosts.into_iter().unzip();
         let mut checks: Vec<Check> = checks.into_iter().flatten().collect();

@@ -13,7 +13,7 @@ use clap::{Args, Subcommand};
 
 use super::Answer;
 use super::failure::Failure;
-use super::registry_args::read_time;
+use super::registry_args::{CertificateArgs, read_time};
 use super::session::Session;
 use crate::catalog::{Catalog, DEFAULT_CATALOG};
 use crate::net::{Http, RetryPolicy};
@@ -55,6 +55,8 @@ pub(super) struct HttpArgs {
     /// Allow plain HTTP or an unverified certificate for this host alone (repeatable)
     #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
     insecure: Vec<String>,
+    #[command(flatten)]
+    certificates: CertificateArgs,
     /// Give up after this time, such as 90s, 10m or 1h [default: never]
     #[arg(long, value_name = "TIME", value_parser = read_time)]
     timeout: Option<Duration>,
@@ -63,6 +65,7 @@ pub(super) struct HttpArgs {
 impl HttpArgs {
     pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
         let http = Http::new(&self.insecure, RetryPolicy::default(), progress)?;
+        let http = http.with_certificates(self.certificates.files()?);
         Ok(http.with_time_limit(self.timeout))
     }
 }

@@ -1,7 +1,7 @@
 //! What every command that speaks to registries understands, and how it runs.
 
 use std::future::Future;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +12,7 @@ use tokio::runtime::Builder;
 
 use super::failure::Failure;
 use super::stop;
+use crate::net::CertificateFiles;
 use crate::oci::base::BaseRegistry;
 use crate::oci::document::Flavour;
 use crate::oci::remote::{Options, Registry, RetryPolicy};
@@ -25,6 +26,62 @@ const TRIAL: Duration = Duration::from_mins(1);
 /// How long threads have that are told that their work is not wanted any more.
 const TO_WIND_UP: Duration = Duration::from_millis(100);
 
+/// Which certificates are trusted beside the machine's.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CertificateArgs {
+    /// Trust the CAs in this file, and a self-signed certificate in it exactly as it is (repeatable)
+    #[arg(long = "ca-file", value_name = "FILE")]
+    ca_files: Vec<PathBuf>,
+    /// Take certificates from DIR/HOST[:PORT]: *.crt to trust, *.cert with its *.key to be known by
+    /// [default: Docker's and containers' certs.d]
+    #[arg(long, value_name = "DIR")]
+    certs_dir: Option<PathBuf>,
+}
+
+impl CertificateArgs {
+    /// Where certificates are looked for.
+    pub(super) fn files(&self) -> Result<CertificateFiles, Failure> {
+        let mut found = CertificateFiles {
+            files: self.ca_files.clone(),
+            ..CertificateFiles::default()
+        };
+        for file in &self.ca_files {
+            if !file.is_file() {
+                return Err(not_a_file(file).hint("--ca-file takes a file of certificates in PEM"));
+            }
+        }
+        if let Some(folder) = &self.certs_dir {
+            if !folder.is_dir() {
+                let problem = anyhow!("{} is not a folder", folder.display());
+                return Err(Failure::usage(problem)
+                    .hint("--certs-dir takes a folder with one folder for each HOST[:PORT]"));
+            }
+            found.folders = vec![folder.clone()];
+            found.is_named = true;
+        }
+        Ok(found)
+    }
+
+    fn to_words(&self) -> Vec<String> {
+        let files = self.ca_files.iter().map(|file| ("--ca-file", file));
+        let folder = self.certs_dir.iter().map(|folder| ("--certs-dir", folder));
+        files
+            .chain(folder)
+            .flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()])
+            .collect()
+    }
+}
+
+fn not_a_file(path: &Path) -> Failure {
+    Failure::usage(if path.is_dir() {
+        anyhow!("{} is a folder", path.display())
+    } else if path.exists() {
+        anyhow!("{} is not a file", path.display())
+    } else {
+        anyhow!("{} does not exist", path.display())
+    })
+}
+
 /// How registries are reached.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Registry options")]
@@ -32,6 +89,8 @@ pub(super) struct RegistryArgs {
     /// Allow plain HTTP or an unverified certificate for this registry alone (repeatable)
     #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
     pub(super) insecure: Vec<String>,
+    #[command(flatten)]
+    pub(super) certificates: CertificateArgs,
     /// Take credentials from this file [default: Docker's config.json]
     #[arg(long, value_name = "FILE")]
     registry_config: Option<PathBuf>,
@@ -83,6 +142,8 @@ impl RegistryArgs {
         for host in &self.insecure {
             flag("--insecure-registry", host);
         }
+        words.extend(self.certificates.to_words());
+        let mut flag = |name: &str, value: &str| words.extend([name, value].map(str::to_owned));
         if let Some(file) = &self.registry_config {
             flag("--registry-config", &file.display().to_string());
         }
@@ -101,16 +162,12 @@ impl RegistryArgs {
         if let Some(path) = &self.registry_config
             && !path.is_file()
         {
-            let problem = if path.is_dir() {
-                anyhow!("{} is a folder", path.display())
-            } else {
-                anyhow!("{} does not exist", path.display())
-            };
-            return Err(Failure::usage(problem)
-                .hint("--registry-config takes a file like Docker's config.json"));
+            let hint = "--registry-config takes a file like Docker's config.json";
+            return Err(not_a_file(path).hint(hint));
         }
         Ok(Options {
             insecure: self.insecure.clone(),
+            certificates: self.certificates.files()?,
             config_file: self.registry_config.clone(),
             plain_credentials: self.plain_credentials,
             timeout: self.timeout,

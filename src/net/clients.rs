@@ -4,16 +4,15 @@
 //! 200 KiB bundle. A push to a plain-HTTP registry never needs them and does not pay for them.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use reqwest::{Certificate, Client, Url, redirect};
+use reqwest::{Client, Url, redirect};
 
+use super::certificates::CertificateFiles;
 use super::error::HttpError;
 use super::insecure::InsecureHosts;
-use super::urls::is_loopback;
+use super::urls::{host_of, is_loopback};
 
 const CONNECT: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(30);
@@ -27,7 +26,7 @@ pub(super) enum Trust {
     PlainHttp,
     /// Encrypted, by whoever answers.
     AnyCertificate,
-    /// By the roots of this machine (`SSL_CERT_FILE`, `SSL_CERT_DIR`).
+    /// By the roots of this machine (`SSL_CERT_FILE`, `SSL_CERT_DIR`) and what the user named.
     SystemRoots,
 }
 
@@ -43,35 +42,58 @@ impl Trust {
     }
 }
 
+/// How the other side is known, whether no proxy is asked, and the host, where it is for one alone.
+type Key = (Trust, bool, Option<String>);
+
 /// The clients made so far.
 #[derive(Debug)]
 pub(super) struct Clients {
-    extra_roots: Option<PathBuf>,
-    made: Mutex<HashMap<(Trust, bool), Client>>,
+    certificates: CertificateFiles,
+    made: Mutex<HashMap<Key, Client>>,
+    /// Whether a host has certificates of its own.
+    special: Mutex<HashMap<String, bool>>,
 }
 
 impl Clients {
-    /// Clients that trust the certificates in a PEM file besides the machine's.
-    pub(super) fn new(extra_roots: Option<PathBuf>) -> Self {
+    /// Clients that trust these certificates besides the machine's.
+    pub(super) fn new(certificates: CertificateFiles) -> Self {
         Self {
-            extra_roots,
+            certificates,
             made: Mutex::default(),
+            special: Mutex::default(),
         }
     }
 
     /// The client for a URL. This machine's own address is never behind a proxy, as in Go's tools.
     pub(super) fn get(&self, url: &Url, trust: Trust) -> Result<Client, HttpError> {
         let direct = is_loopback(url);
+        let host = self.special(url, trust)?.then(|| host_of(url));
+        let key = (trust, direct, host);
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(client) = made.get(&(trust, direct)) {
+        if let Some(client) = made.get(&key) {
             return Ok(client.clone());
         }
-        let client = self.make(trust, direct)?;
-        made.insert((trust, direct), client.clone());
+        let client = self.make(trust, direct, key.2.is_some().then_some(url))?;
+        made.insert(key, client.clone());
         Ok(client)
     }
 
-    fn make(&self, trust: Trust, direct: bool) -> Result<Client, HttpError> {
+    /// Whether a host needs a client of its own.
+    fn special(&self, url: &Url, trust: Trust) -> Result<bool, HttpError> {
+        if trust != Trust::SystemRoots {
+            return Ok(false);
+        }
+        let host = host_of(url);
+        let mut special = self.special.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = special.get(&host) {
+            return Ok(*known);
+        }
+        let is_special = !self.certificates.for_host(url)?.is_empty();
+        special.insert(host, is_special);
+        Ok(is_special)
+    }
+
+    fn make(&self, trust: Trust, direct: bool, host: Option<&Url>) -> Result<Client, HttpError> {
         // A second installation fails and leaves the first, which is the same one.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -84,22 +106,14 @@ impl Clients {
         if direct {
             builder = builder.no_proxy();
         }
-        builder = match trust {
-            Trust::PlainHttp => builder.tls_certs_only([]),
-            Trust::AnyCertificate => builder.tls_danger_accept_invalid_certs(true),
-            Trust::SystemRoots => builder.tls_certs_merge(self.read_extra_roots()?),
+        builder = match (trust, host) {
+            (Trust::PlainHttp, _) => builder.tls_certs_only([]),
+            (Trust::AnyCertificate, _) => builder.tls_danger_accept_invalid_certs(true),
+            (Trust::SystemRoots, None) => builder,
+            (Trust::SystemRoots, Some(url)) => {
+                builder.tls_backend_preconfigured(self.certificates.for_host(url)?.client()?)
+            }
         };
         builder.build().map_err(HttpError::Setup)
-    }
-
-    fn read_extra_roots(&self) -> Result<Vec<Certificate>, HttpError> {
-        let Some(path) = &self.extra_roots else {
-            return Ok(Vec::new());
-        };
-        let pem = fs::read(path).map_err(|source| HttpError::Roots {
-            path: path.clone(),
-            source,
-        })?;
-        Certificate::from_pem_bundle(&pem).map_err(HttpError::Setup)
     }
 }

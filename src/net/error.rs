@@ -10,7 +10,7 @@ use reqwest::{StatusCode, Url};
 
 use super::insecure::NotAHost;
 use super::retry::Transient;
-use super::urls::host_of;
+use super::urls::{host_of, is_link_local};
 use crate::diagnose::{Blame, Diagnose};
 
 /// Why an HTTP exchange failed. `what` is the purpose of a request and reads well after "failed to".
@@ -20,14 +20,17 @@ pub enum HttpError {
     /// An entry in the list of insecure hosts cannot be read.
     #[error(transparent)]
     InsecureHost(#[from] NotAHost),
-    /// The file with further roots cannot be read.
-    #[error("cannot read {}", path.display())]
-    Roots {
+    /// A file of certificates, or of a key, cannot be used.
+    #[error("cannot use {}: {problem}", path.display())]
+    CertificateFile {
         /// The file.
         path: PathBuf,
         /// Why not.
-        source: io::Error,
+        problem: String,
     },
+    /// Certificates that the library does not take as roots.
+    #[error("cannot trust the certificates that were named")]
+    Roots(#[source] rustls::Error),
     /// The client could not be made.
     #[error("cannot set up the HTTP client")]
     Setup(#[source] reqwest::Error),
@@ -228,12 +231,24 @@ fn nobody_there(error: &reqwest::Error) -> bool {
 impl Diagnose for HttpError {
     fn hint(&self) -> Option<String> {
         match self {
+            Self::InsecureUrl { url, .. } if !url.starts_with("http://") => None,
+            Self::PlainHttp { host }
+            | Self::InsecureUrl { host, .. }
+            | Self::Certificate { host, .. }
+                if is_link_local(host) =>
+            {
+                None
+            }
             Self::PlainHttp { host } | Self::InsecureUrl { host, .. } => Some(format!(
                 "if you trust {host} without TLS, add --insecure-registry {host}"
             )),
             Self::Certificate { host, .. } => Some(format!(
-                "name the file of its CA in SSL_CERT_FILE, or allow an unverified certificate with --insecure-registry {host}"
+                "name its CA, or the certificate itself, with --ca-file FILE; or allow an unverified one with --insecure-registry {host}"
             )),
+            Self::CertificateFile { .. } => Some(
+                "--ca-file takes certificates in PEM; --certs-dir has HOST[:PORT]/*.crt, and *.cert with its *.key"
+                    .to_owned(),
+            ),
             Self::Unreachable { host, .. } => Some(format!(
                 "check the name {host} and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
             )),

@@ -2,7 +2,6 @@
 //! that name host and purpose.
 
 use std::io;
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -15,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
+use super::certificates::CertificateFiles;
 use super::clients::{Clients, Trust};
 use super::error::HttpError;
 use super::exchange::{Exchange, Payload, Piece, Vouched, location};
@@ -53,7 +53,7 @@ impl Http {
         progress: Arc<dyn Progress>,
     ) -> Result<Self, HttpError> {
         Ok(Self {
-            clients: Clients::new(None),
+            clients: Clients::new(CertificateFiles::default()),
             insecure: InsecureHosts::parse(insecure)?,
             idle_timeout: IDLE_TIMEOUT,
             limit: None,
@@ -76,10 +76,10 @@ impl Http {
         self
     }
 
-    /// The same, but the certificates in this PEM file are trusted besides the machine's.
+    /// The same with certificates from elsewhere than the usual folders.
     #[must_use]
-    pub fn with_extra_roots(mut self, file: Option<PathBuf>) -> Self {
-        self.clients = Clients::new(file);
+    pub fn with_certificates(mut self, files: CertificateFiles) -> Self {
+        self.clients = Clients::new(files);
         self
     }
 
@@ -397,6 +397,23 @@ mod tests {
         assert!(!allowed("http://127.0.0.1/x", Vouched::ByConnection));
         assert!(allowed("http://elsewhere/x", Vouched::ByDigest));
         assert!(!allowed("ftp://elsewhere/x", Vouched::ByDigest));
+    }
+
+    #[test]
+    fn nobody_is_told_to_trust_an_address_of_the_link_or_a_file() {
+        use crate::diagnose::Diagnose as _;
+
+        let hint = |url: &str| checked(&[], url, Vouched::ByConnection).unwrap_err().hint();
+        for url in [
+            "http://169.254.169.254/latest/meta-data",
+            "http://[fe80::1]:5000/x",
+            "file:///etc/passwd",
+            "file://server/share",
+            "ftp://elsewhere/x",
+        ] {
+            assert_eq!(hint(url), None, "{url}");
+        }
+        assert!(hint("http://repo.lan/x").is_some());
     }
 
     #[test]

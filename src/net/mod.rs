@@ -1,6 +1,7 @@
 //! HTTP for everything here that speaks it: whom to trust, when to try again, which redirects to
 //! follow, files that come in pieces, and the digests that prove them.
 
+mod certificates;
 mod clients;
 mod digest;
 mod error;
@@ -13,6 +14,7 @@ mod source;
 mod transfer;
 mod urls;
 
+pub use certificates::CertificateFiles;
 pub use digest::{Digest, Hasher, digest, sha256};
 pub use error::{FileError, HttpError};
 pub use exchange::{Exchange, Payload, Piece, Redirects, Vouched, location};

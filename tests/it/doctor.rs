@@ -151,6 +151,7 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
     let setup = Setup {
         tls: true,
         password: true,
+        ..Setup::default()
     };
     let Some(registry) = DockerRegistry::start(setup) else {
         return;
@@ -194,6 +195,7 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
     let setup = Setup {
         tls: true,
         password: false,
+        ..Setup::default()
     };
     let Some(registry) = DockerRegistry::start(setup) else {
         return;
@@ -211,7 +213,7 @@ fn a_certificate_is_verified_unless_the_registry_is_listed() {
         untrusted[0]["mend"]
             .as_str()
             .unwrap()
-            .contains("SSL_CERT_FILE")
+            .contains("--ca-file FILE")
     );
 
     doctor(arguments.as_flattened())

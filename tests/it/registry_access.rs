@@ -46,11 +46,11 @@ async fn a_certificate_of_an_unknown_ca_is_refused_until_its_ca_or_its_host_is_n
     );
     let hint = error.hint().unwrap();
     assert!(
-        hint.contains("SSL_CERT_FILE") && hint.contains(&format!("--insecure-registry {host}"))
+        hint.contains("--ca-file FILE") && hint.contains(&format!("--insecure-registry {host}"))
     );
 
     let trusting = Options {
-        extra_roots: Some(docker.ca()),
+        certificates: support::trusting(docker.ca()),
         ..secure
     };
     let registry = Registry::new(trusting, Arc::new(Silent)).unwrap();
@@ -136,6 +136,7 @@ fn locked(tls: bool) -> Option<DockerRegistry> {
     DockerRegistry::start(Setup {
         tls,
         password: true,
+        ..Setup::default()
     })
 }
 
@@ -293,6 +294,7 @@ async fn a_credential_helper_is_asked_and_named() {
     let setup = Setup {
         tls: true,
         password: true,
+        ..Setup::default()
     };
     let Some(docker) = DockerRegistry::start(setup) else {
         return;
@@ -335,6 +337,7 @@ async fn docker_config_names_the_folder_of_the_configuration() {
     let setup = Setup {
         tls: true,
         password: true,
+        ..Setup::default()
     };
     let Some(docker) = DockerRegistry::start(setup) else {
         return;

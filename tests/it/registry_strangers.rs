@@ -22,7 +22,7 @@ fn trusting(server: &ServedTls, folder: &tempfile::TempDir) -> Options {
     Options {
         insecure: Vec::new(),
         config_file: Some(docker_config(folder.path(), &config)),
-        extra_roots: Some(server.ca()),
+        certificates: crate::support::trusting(server.ca()),
         ..options("127.0.0.1")
     }
 }
@@ -76,7 +76,7 @@ async fn without_a_credential_nothing_more_is_asked() {
     };
     let options = Options {
         insecure: Vec::new(),
-        extra_roots: Some(server.ca()),
+        certificates: crate::support::trusting(server.ca()),
         ..options("127.0.0.1")
     };
     let repository = repository(options, &format!("{}/a", server.host()));

@@ -157,7 +157,7 @@ async fn links_behind_tls_stay_there() {
         };
         let options = Options {
             insecure: Vec::new(),
-            extra_roots: Some(server.ca()),
+            certificates: crate::support::trusting(server.ca()),
             ..options("unused")
         };
         let repository = repository(options, &format!("{}/a", server.host()));

@@ -11,7 +11,7 @@ use super::Check;
 use crate::catalog::{Catalog, CatalogError, DEFAULT_CATALOG};
 use crate::diagnose::{Diagnose, in_one_line};
 use crate::foreign::without_password;
-use crate::net::{Http, RetryPolicy, host_of, shown};
+use crate::net::{CertificateFiles, Http, RetryPolicy, host_of, shown};
 use crate::progress::Silent;
 
 const KIND: &str = "update catalog";
@@ -41,7 +41,12 @@ impl CatalogArg {
     }
 
     /// What is to be said of the catalog.
-    pub(super) async fn check(&self, insecure: &[String], patience: Duration) -> Check {
+    pub(super) async fn check(
+        &self,
+        insecure: &[String],
+        certificates: CertificateFiles,
+        patience: Duration,
+    ) -> Check {
         let address = self.address();
         // What stands in for a password there is not repeated.
         let subject = match Url::parse(address) {
@@ -52,7 +57,7 @@ impl CatalogArg {
             Some(_) => patience,
             None => patience.min(UNASKED),
         };
-        let answer = tokio::time::timeout(patience, search(address, insecure)).await;
+        let answer = tokio::time::timeout(patience, search(address, insecure, certificates)).await;
         let (finding, hint) = match answer {
             Ok(Ok(hits)) => {
                 let finding = format!("answers; updates found for {SAMPLE}: {hits}");
@@ -79,12 +84,16 @@ impl CatalogArg {
 }
 
 /// How many updates a search finds.
-async fn search(address: &str, insecure: &[String]) -> Result<usize, CatalogError> {
+async fn search(
+    address: &str,
+    insecure: &[String],
+    certificates: CertificateFiles,
+) -> Result<usize, CatalogError> {
     let once = RetryPolicy {
         retries: 0,
         ..RetryPolicy::default()
     };
-    let http = Http::new(insecure, once, Arc::new(Silent))?;
+    let http = Http::new(insecure, once, Arc::new(Silent))?.with_certificates(certificates);
     let hits = Catalog::at(address, &http)?.search(SAMPLE).await?;
     Ok(hits.len())
 }

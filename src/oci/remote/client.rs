@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::error::RegistryError;
 use super::host::Host;
 use super::session::Session;
-use crate::net::{Http, IDLE_TIMEOUT, RetryPolicy};
+use crate::net::{CertificateFiles, Http, IDLE_TIMEOUT, RetryPolicy};
 use crate::progress::Progress;
 
 /// How registries are reached.
@@ -30,8 +30,8 @@ pub struct Options {
     /// Blobs larger than this are uploaded in pieces of this size, so that an upload can resume
     /// between two of them even where the registry forgets a piece that broke.
     pub chunk_size: u64,
-    /// A PEM file of CAs to trust besides the system's.
-    pub extra_roots: Option<PathBuf>,
+    /// Certificates to trust besides the system's, and to be known by.
+    pub certificates: CertificateFiles,
 }
 
 impl Default for Options {
@@ -44,7 +44,7 @@ impl Default for Options {
             plain_credentials: false,
             retries: RetryPolicy::default(),
             chunk_size: 32 * 1024 * 1024,
-            extra_roots: None,
+            certificates: CertificateFiles::default(),
         }
     }
 }
@@ -72,7 +72,7 @@ impl Registry {
         let http = Http::new(&options.insecure, options.retries, progress)?
             .with_idle_timeout(options.idle_timeout)
             .with_time_limit(options.timeout)
-            .with_extra_roots(options.extra_roots.clone());
+            .with_certificates(options.certificates.clone());
         Ok(Self(Arc::new(Inner {
             options,
             http,

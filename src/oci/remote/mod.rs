@@ -37,7 +37,7 @@ mod takes;
 mod upload;
 mod words;
 
-pub use crate::net::{BlobReader, BlobSource, HttpError, RetryPolicy};
+pub use crate::net::{BlobReader, BlobSource, CertificateFiles, HttpError, RetryPolicy};
 pub use access::{Connection, DaemonCredential, Login, Ping};
 pub use blobs::RemoteBlob;
 pub use client::{Options, Registry};

@@ -18,9 +18,15 @@ pub const PASSWORD: &str = "open sesame";
 
 /// What a registry is started with.
 #[derive(Debug, Clone, Copy, Default)]
+// Any of them goes with any other.
+#[allow(clippy::struct_excessive_bools)]
 pub struct Setup {
     /// A certificate for 127.0.0.1 from a throwaway CA.
     pub tls: bool,
+    /// The same, but by itself, for no name at all, and as if it were a CA's.
+    pub self_signed: bool,
+    /// Only clients with a certificate of the CA may speak.
+    pub asks_clients: bool,
     /// Basic auth by htpasswd for [`USER`] and [`PASSWORD`].
     pub password: bool,
 }
@@ -40,6 +46,14 @@ impl DockerRegistry {
         let folder = tempfile::tempdir().unwrap();
         if setup.tls {
             certificates(folder.path(), ["localhost"])?;
+            if setup.self_signed {
+                openssl(
+                    folder.path(),
+                    &format!(
+                        "req -x509 {NEW_KEY} -keyout server.key -out server.pem -days 2 -subj /CN=registry"
+                    ),
+                )?;
+            }
         }
         if setup.password {
             make_htpasswd(folder.path())?;
@@ -75,6 +89,28 @@ impl DockerRegistry {
     pub fn ca(&self) -> PathBuf {
         assert!(self.setup.tls, "only a registry with TLS has a CA");
         self.folder.path().join("ca.pem")
+    }
+
+    /// The registry's own certificate in PEM.
+    pub fn certificate(&self) -> PathBuf {
+        self.folder.path().join("server.pem")
+    }
+
+    /// Puts a certificate of the CA and its key into a folder, for a client.
+    pub fn identify(&self, folder: &Path) {
+        let from = self.folder.path();
+        openssl(
+            from,
+            &format!("req {NEW_KEY} -keyout client.key -out client.csr -subj /CN=bob"),
+        )
+        .unwrap();
+        openssl(
+            from,
+            "x509 -req -in client.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.cnf -out client.pem",
+        )
+        .unwrap();
+        fs::copy(from.join("client.pem"), folder.join("client.cert")).unwrap();
+        fs::copy(from.join("client.key"), folder.join("client.key")).unwrap();
     }
 
     /// A `config.json` with the right password for `host`, which may be a proxy's.
@@ -146,6 +182,9 @@ fn yaml(folder: &Path, port: u16, setup: Setup) -> String {
         text += &format!(
             "  tls:\n    certificate: {folder}/server.pem\n    key: {folder}/server.key\n"
         );
+        if setup.asks_clients {
+            text += &format!("    clientcas:\n      - {folder}/ca.pem\n");
+        }
     }
     if setup.password {
         text += &format!("auth:\n  htpasswd:\n    realm: test\n    path: {folder}/htpasswd\n");
@@ -171,18 +210,22 @@ fn make_htpasswd(folder: &Path) -> Option<()> {
     Some(())
 }
 
+/// What of `openssl req` makes a key that is quick to make.
+const NEW_KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+
+fn openssl(folder: &Path, arguments: &str) -> Option<()> {
+    let output = Command::new(component("openssl")?)
+        .args(arguments.split_whitespace())
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "openssl {arguments}: {said}");
+    Some(())
+}
+
 /// A CA (`ca.pem`) and a certificate of it (`server.pem`, `server.key`) for 127.0.0.1 and some names.
 pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>) -> Option<()> {
-    let openssl = component("openssl")?;
-    let run = |arguments: &str| {
-        let output = Command::new(&openssl)
-            .args(arguments.split_whitespace())
-            .current_dir(folder)
-            .output()
-            .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "openssl {arguments}: {said}");
-    };
     let names: Vec<String> = names
         .into_iter()
         .map(|name| format!(",DNS:{name}"))
@@ -192,15 +235,14 @@ pub fn certificates<'n>(folder: &Path, names: impl IntoIterator<Item = &'n str>)
         names.concat()
     );
     fs::write(folder.join("names.cnf"), extensions).unwrap();
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
+    let run = |arguments: &str| openssl(folder, arguments);
     run(&format!(
-        "req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=throwaway"
-    ));
+        "req -x509 {NEW_KEY} -keyout ca.key -out ca.pem -days 2 -subj /CN=throwaway"
+    ))?;
     run(&format!(
-        "req {key} -keyout server.key -out server.csr -subj /CN=registry"
-    ));
+        "req {NEW_KEY} -keyout server.key -out server.csr -subj /CN=registry"
+    ))?;
     run(
         "x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile names.cnf -out server.pem",
-    );
-    Some(())
+    )
 }

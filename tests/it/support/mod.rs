@@ -32,7 +32,7 @@ use oci_spec::image::{Descriptor, MediaType};
 use serde_json::json;
 use wincimg::oci::document::Hasher;
 use wincimg::oci::reference::parse_reference;
-use wincimg::oci::remote::{Options, Registry, Repository, RetryPolicy};
+use wincimg::oci::remote::{CertificateFiles, Options, Registry, Repository, RetryPolicy};
 use wincimg::progress::Silent;
 
 pub use programs::component;
@@ -45,6 +45,15 @@ pub fn options(host: &str) -> Options {
         config_file: Some(empty_config()),
         retries: quick_retries(),
         ..Options::default()
+    }
+}
+
+/// One file of certificates, and none of the machine's folders.
+pub fn trusting(file: PathBuf) -> CertificateFiles {
+    CertificateFiles {
+        files: vec![file],
+        folders: Vec::new(),
+        is_named: false,
     }
 }
 

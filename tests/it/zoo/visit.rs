@@ -78,6 +78,7 @@ pub fn visit_distribution() -> Option<Visit> {
         let docker = DockerRegistry::start(Setup {
             tls: true,
             password: true,
+            ..Setup::default()
         })?;
         let keeper = Keeper::start(&[&MCR])?;
         seed(&keeper, &MCR, "windows/nanoserver", size, 1);

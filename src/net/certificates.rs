@@ -1,0 +1,298 @@
+//! Certificates that are trusted beside the machine's, and those by which this side is known: files
+//! that the user names, and the folders in which Docker's and containers' tools look.
+//!
+//! A CA vouches for others. What is no CA, or signed itself, is accepted exactly as it is: the library
+//! takes no certificate for a server's that may sign others, and many that people make for a registry
+//! of their own may.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use reqwest::Url;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls_platform_verifier::Verifier;
+
+use super::error::HttpError;
+use super::urls::host_of;
+use crate::files;
+
+/// All CAs of a machine have a quarter of that.
+const LARGEST_FILE: u64 = 1 << 20;
+
+/// Where certificates are looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertificateFiles {
+    /// Files of certificates to trust, for every host.
+    pub files: Vec<PathBuf>,
+    /// Folders that have a folder for each host: `HOST[:PORT]/*.crt` to trust, `*.cert` with its
+    /// `*.key` to be known by.
+    pub folders: Vec<PathBuf>,
+    /// Whether the user named the folders: then they have to be there.
+    pub is_named: bool,
+}
+
+/// What there is for one host.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct HostCertificates {
+    trusted: Vec<CertificateDer<'static>>,
+    /// A certificate and its key.
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+impl Default for CertificateFiles {
+    /// The folders of Docker and of containers' tools.
+    fn default() -> Self {
+        let folders = if cfg!(windows) {
+            let data = std::env::var_os("ProgramData").map(PathBuf::from);
+            data.map(|data| data.join("docker").join("certs.d"))
+                .into_iter()
+                .collect()
+        } else {
+            let own = std::env::home_dir().map(|home| home.join(".config/containers/certs.d"));
+            let system = ["/etc/containers/certs.d", "/etc/docker/certs.d"];
+            own.into_iter().chain(system.map(PathBuf::from)).collect()
+        };
+        Self {
+            files: Vec::new(),
+            folders,
+            is_named: false,
+        }
+    }
+}
+
+impl CertificateFiles {
+    /// What there is for a URL's host.
+    pub(super) fn for_host(&self, url: &Url) -> Result<HostCertificates, HttpError> {
+        let mut found = HostCertificates::default();
+        for file in &self.files {
+            found.trusted.extend(certificates(file)?);
+        }
+        for folder in &self.folders {
+            for name in names(url) {
+                self.read_folder(&folder.join(name), &mut found)?;
+            }
+        }
+        Ok(found)
+    }
+
+    fn read_folder(&self, folder: &Path, found: &mut HostCertificates) -> Result<(), HttpError> {
+        let entries = match fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            // Nobody asked for what others may not read.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !self.is_named => {
+                tracing::debug!("left out {}: {error}", folder.display());
+                return Ok(());
+            }
+            Err(error) => return Err(unusable(folder, &error)),
+        };
+        let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        files.sort();
+        for file in files {
+            match file.extension().and_then(|ending| ending.to_str()) {
+                Some("crt") => found.trusted.extend(certificates(&file)?),
+                Some("cert") if found.identity.is_none() => {
+                    let key = file.with_extension("key");
+                    if !key.is_file() {
+                        return Err(unusable(&file, &"it has no key beside it (.key)"));
+                    }
+                    found.identity = Some((file, key));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl HostCertificates {
+    pub(super) fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// The configuration of a client that trusts these beside the machine's.
+    pub(super) fn client(self) -> Result<ClientConfig, HttpError> {
+        let provider = Arc::new(ring::default_provider());
+        let named = self.trusted;
+        let roots = named.iter().filter(|certificate| signs_others(certificate));
+        let roots: Vec<_> = roots.cloned().collect();
+        let has_roots = !roots.is_empty();
+        let machine = match Verifier::new_with_extra_roots(roots, Arc::clone(&provider)) {
+            Ok(machine) => Some(machine),
+            // A machine may have none, and what is accepted as it is needs none.
+            Err(_) if !has_roots && !named.is_empty() => None,
+            Err(error) => return Err(HttpError::Roots(error)),
+        };
+        let verifier = Arc::new(Named {
+            accepted: named,
+            machine,
+            provider: Arc::clone(&provider),
+        });
+        let builder = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(HttpError::Roots)?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier);
+        let Some((certificate, key)) = self.identity else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let private = PrivateKeyDer::from_pem_file(&key).map_err(|error| unusable(&key, &error))?;
+        builder
+            .with_client_auth_cert(certificates(&certificate)?, private)
+            .map_err(|error| unusable(&certificate, &error))
+    }
+}
+
+/// The names that a host's folder may have: with the port, and without the usual one.
+fn names(url: &Url) -> Vec<String> {
+    let host = host_of(url);
+    let mut names = match url.port() {
+        Some(_) => vec![host],
+        None => vec![format!("{host}:443"), host],
+    };
+    if url.host_str() == Some("registry-1.docker.io") {
+        names.push("docker.io".to_owned());
+    }
+    if cfg!(windows) {
+        // A name there has no colon, so Docker leaves it out.
+        for name in &mut names {
+            name.retain(|c| c != ':');
+        }
+    }
+    names
+}
+
+/// The certificates of a file, in PEM or, as Windows exports one, in DER.
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
+    let bytes = files::read(path, LARGEST_FILE).map_err(|error| unusable(path, &error))?;
+    if bytes.first() == Some(&SEQUENCE) {
+        return Ok(vec![CertificateDer::from(bytes)]);
+    }
+    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
+    let found = found.map_err(|error| unusable(path, &error))?;
+    if found.is_empty() {
+        return Err(unusable(path, &"it has no certificate"));
+    }
+    Ok(found)
+}
+
+fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> HttpError {
+    HttpError::CertificateFile {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+/// What a certificate in DER begins with.
+const SEQUENCE: u8 = 0x30;
+/// `[0] { INTEGER 2 }`: version 3, which has extensions.
+const VERSION_3: [u8; 5] = [0xA0, 0x03, 0x02, 0x01, 0x02];
+/// The name of the extension that says so of a CA.
+const BASIC_CONSTRAINTS: [u8; 5] = [0x06, 0x03, 0x55, 0x1D, 0x13];
+const TRUE: [u8; 3] = [0x01, 0x01, 0xFF];
+
+/// Whether a certificate is a CA's. One that is not would be believed everything all the same if it
+/// were a root: roots are not asked what they may.
+fn signs_others(certificate: &[u8]) -> bool {
+    let has = |bytes: &[u8], part: &[u8; 5]| bytes.windows(5).position(|found| found == part);
+    if has(&certificate[..certificate.len().min(16)], &VERSION_3).is_none() {
+        return true;
+    }
+    let Some(at) = has(certificate, &BASIC_CONSTRAINTS) else {
+        return false;
+    };
+    let rest = &certificate[at + BASIC_CONSTRAINTS.len()..];
+    // Whether it is critical, then OCTET STRING { SEQUENCE { BOOLEAN … } }.
+    let rest = rest.strip_prefix(&TRUE).unwrap_or(rest);
+    matches!(rest, [0x04, _, SEQUENCE, _, says @ ..] if says.starts_with(&TRUE))
+}
+
+/// Accepts what was named exactly as it is, and else what the machine and the CAs among that do.
+#[derive(Debug)]
+struct Named {
+    accepted: Vec<CertificateDer<'static>>,
+    machine: Option<Verifier>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Named {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        if self.accepted.iter().any(|accepted| accepted == end_entity) {
+            return Ok(ServerCertVerified::assertion());
+        }
+        let Some(machine) = &self.machine else {
+            return Err(CertificateError::UnknownIssuer.into());
+        };
+        machine.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    // That the other side has the certificate's key is always asked for.
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_hosts_folder_has_its_port_unless_that_is_the_usual_one() {
+        let names = |url: &str| names(&url.parse().unwrap()).join(" ");
+        assert_eq!(names("https://repo.lan:5000/v2/"), "repo.lan:5000");
+        assert_eq!(names("https://repo.lan/v2/"), "repo.lan:443 repo.lan");
+        assert_eq!(names("https://[::1]:5000/"), "[::1]:5000");
+        let hub = names("https://registry-1.docker.io/v2/");
+        assert!(hub.ends_with(" docker.io"), "{hub}");
+    }
+
+    #[test]
+    fn only_a_ca_signs_others() {
+        let of = |constraints: &[u8]| [&[0x30, 0, 0x30, 0], &VERSION_3[..], constraints].concat();
+        let with = |value: &[u8]| of(&[&BASIC_CONSTRAINTS[..], value].concat());
+        assert!(signs_others(&with(&[
+            1, 1, 0xFF, 4, 5, 0x30, 3, 1, 1, 0xFF
+        ])));
+        assert!(signs_others(&with(&[4, 5, 0x30, 3, 1, 1, 0xFF])));
+        assert!(!signs_others(&with(&[1, 1, 0xFF, 4, 2, 0x30, 0])));
+        assert!(!signs_others(&with(&[4, 2, 0x30, 0])));
+        assert!(!signs_others(&of(&[])));
+        assert!(signs_others(&[0x30, 0, 0x30, 0, 2, 1]), "version 1");
+    }
+}
