@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::in_words;
-use crate::rollout::{Action, Plan, Rollout, Way};
+use crate::rollout::{Action, Plan, Rollout};
 
 /// One action: what it is, and what to type for it.
 pub(super) struct Step<'a> {
@@ -24,16 +24,6 @@ pub(super) fn steps<'a>(rollout: &Rollout, plan: &'a Plan) -> Vec<Step<'a>> {
 
 fn title_of(rollout: &Rollout, action: &Action) -> String {
     match action {
-        Action::Pin {
-            workload, pin, way, ..
-        } => {
-            let id = &rollout.workloads[*workload].id;
-            let what = match way {
-                Way::Patch => format!("keep {id}"),
-                Way::MakeAgain => format!("end {id} and make it again"),
-            };
-            format!("{what} on nodes with the label {}={}", pin.label, pin.value)
-        }
         Action::Patch { to, kb, hosts, .. } => {
             let update = kb
                 .map(|kb| format!(" with {}", kb.in_advice()))
@@ -46,9 +36,7 @@ fn title_of(rollout: &Rollout, action: &Action) -> String {
                 ),
             }
         }
-        Action::Rebuild { image, .. } => {
-            format!("build {} again", rollout.images[*image].label())
-        }
+        Action::Pin { .. } | Action::Rebuild { .. } => action.title(rollout),
     }
 }
 

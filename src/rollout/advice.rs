@@ -9,13 +9,13 @@ use super::image::Image;
 use super::plan::{Action, Pin, Plan, Way};
 use super::{Finding, HostKind, Request, Rollout, Shared};
 use crate::cluster::workloads::WorkloadId;
-use crate::windows::compat::{Concern, Outcome, Rule};
+use crate::windows::compat::{Concern, Outcome};
 
 impl Rollout {
     /// Plans what makes everything start, and gives every finding the plan's commands that mend it.
     pub fn advise(&mut self, request: &Request) -> Plan {
         let plan = Plan::new(request, self);
-        let mut advisor = Advisor::new(&plan, &request.flags);
+        let mut advisor = Advisor::new(&plan, self, &request.flags);
         for placement in &mut self.placements {
             for placed in &mut placement.images {
                 let groups = placement.selection.groups.iter();
@@ -55,14 +55,6 @@ struct About<'a> {
     hosts: &'a [u32],
 }
 
-/// Which actions of the plan mend a finding, by their places.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
-struct Mending {
-    pin: Option<usize>,
-    rebuild: Option<usize>,
-    patches: BTreeSet<usize>,
-}
-
 /// Finds the actions for findings.
 struct Advisor<'a> {
     plan: &'a Plan,
@@ -70,17 +62,30 @@ struct Advisor<'a> {
     pins: HashMap<usize, usize>,
     rebuilds: HashMap<usize, usize>,
     patches: HashMap<usize, usize>,
-    known: HashMap<(*const Finding, usize, Mending), Shared>,
+    /// For each action those that go with it, in their order: one of them alone would break what
+    /// starts today.
+    together: Vec<BTreeSet<usize>>,
+    /// Each action in full, for findings about something else.
+    titles: Vec<String>,
+    known: HashMap<(*const Finding, usize, BTreeSet<usize>), Shared>,
 }
 
 impl<'a> Advisor<'a> {
-    fn new(plan: &'a Plan, flags: &'a Flags) -> Self {
+    fn new(plan: &'a Plan, rollout: &Rollout, flags: &'a Flags) -> Self {
         let mut advisor = Self {
             plan,
             flags,
             pins: HashMap::new(),
             rebuilds: HashMap::new(),
             patches: HashMap::new(),
+            together: (0..plan.actions.len())
+                .map(|place| BTreeSet::from([place]))
+                .collect(),
+            titles: plan
+                .actions
+                .iter()
+                .map(|action| action.title(rollout))
+                .collect(),
             known: HashMap::new(),
         };
         for (place, action) in plan.actions.iter().enumerate() {
@@ -98,7 +103,62 @@ impl<'a> Advisor<'a> {
                 }
             }
         }
+        if !advisor.patches.is_empty() {
+            advisor.link(rollout);
+        }
         advisor
+    }
+
+    /// Puts actions together: images that are built for a patched host with its patch, and the pins
+    /// that keep workloads out of their way.
+    fn link(&mut self, rollout: &Rollout) {
+        let mut of_pins: Vec<(usize, BTreeSet<usize>)> = Vec::new();
+        for placement in &rollout.placements {
+            let images = placement.images.iter();
+            let rebuilt: BTreeSet<usize> = images
+                .filter_map(|placed| self.rebuilds.get(&placed.image).copied())
+                .collect();
+            let hosts = placement.selection.hosts.iter();
+            let patched =
+                hosts.filter_map(|(host, _)| self.patches.get(&(*host as usize)).copied());
+            let touched: BTreeSet<usize> = patched.chain(rebuilt.iter().copied()).collect();
+            let workload = placement.workload;
+            let Some(pin) = workload.and_then(|workload| self.pins.get(&workload).copied()) else {
+                // Everything of it meets on its hosts.
+                if touched.len() > rebuilt.len() {
+                    self.unite(&touched);
+                }
+                continue;
+            };
+            of_pins.push((pin, touched));
+            let Action::Pin { hosts, .. } = &self.plan.actions[pin] else {
+                continue;
+            };
+            let patched = hosts
+                .iter()
+                .filter_map(|host| self.patches.get(host).copied());
+            let met: BTreeSet<usize> = patched.chain(rebuilt.iter().copied()).collect();
+            if met.len() > rebuilt.len() {
+                self.unite(&met);
+            }
+        }
+        for (pin, touched) in of_pins {
+            for set in &mut self.together {
+                if !set.is_disjoint(&touched) {
+                    set.insert(pin);
+                }
+            }
+        }
+    }
+
+    fn unite(&mut self, places: &BTreeSet<usize>) {
+        let all: BTreeSet<usize> = places
+            .iter()
+            .flat_map(|place| self.together[*place].iter().copied())
+            .collect();
+        for place in &all {
+            self.together[*place].clone_from(&all);
+        }
     }
 
     /// The finding with what to do about it.
@@ -106,7 +166,7 @@ impl<'a> Advisor<'a> {
         let mending = match finding.outcome {
             Outcome::Compatible | Outcome::Warning => return Rc::clone(finding),
             Outcome::Incompatible => self.mending(finding, about),
-            Outcome::Unknown => Mending::default(),
+            Outcome::Unknown => BTreeSet::new(),
         };
         let key = (Rc::as_ptr(finding), about.place, mending);
         if let Some(known) = self.known.get(&key) {
@@ -117,55 +177,64 @@ impl<'a> Advisor<'a> {
         better
     }
 
-    fn mending(&self, finding: &Finding, about: &About<'_>) -> Mending {
+    /// The actions that mend a finding, and break nothing when they are carried out alone.
+    fn mending(&self, finding: &Finding, about: &About<'_>) -> BTreeSet<usize> {
         let pin = about
             .workload
             .and_then(|workload| self.pins.get(&workload).copied());
-        if pin.is_some() || !is_mendable(finding, about.image, about.kind) {
-            return Mending {
-                pin,
-                ..Mending::default()
-            };
+        if let Some(pin) = pin {
+            return BTreeSet::from([pin]);
         }
-        let is_about_revisions = [Rule::Baseline202002, Rule::RevisionMismatch2016]
-            .iter()
-            .any(|rule| rule.name() == finding.rule);
-        let hosts = about.hosts.iter().filter(|_| is_about_revisions);
-        Mending {
-            pin: None,
-            rebuild: self.rebuilds.get(&about.place).copied(),
-            patches: hosts
-                .filter_map(|host| self.patches.get(&(*host as usize)).copied())
-                .collect(),
+        if !is_mendable(finding, about.image, about.kind) {
+            return BTreeSet::new();
         }
+        let hosts = about.hosts.iter();
+        let patches = hosts.filter_map(|host| self.patches.get(&(*host as usize)));
+        let rebuild = self.rebuilds.get(&about.place);
+        rebuild
+            .into_iter()
+            .chain(patches)
+            .flat_map(|place| self.together[*place].iter().copied())
+            .collect()
     }
 
-    fn advised(&self, finding: &Finding, about: &About<'_>, mending: &Mending) -> Finding {
-        let Mending {
-            pin,
-            rebuild,
-            patches,
-        } = mending;
-        let places = pin.iter().chain(rebuild).chain(patches);
-        let actions: Vec<&Action> = places.map(|place| &self.plan.actions[*place]).collect();
-        let commands = actions.iter().flat_map(|action| action.commands()).cloned();
-        // What a verdict says by itself is about building again.
-        let own = finding.fix.as_ref().filter(|_| rebuild.is_some());
-        let fixes: Vec<String> = actions
-            .iter()
-            .map(|action| match (action, own) {
-                (Action::Rebuild { .. }, Some(own)) if patches.is_empty() => own.clone(),
-                _ => action.to_string(),
-            })
-            .collect();
+    fn advised(&self, finding: &Finding, about: &About<'_>, mending: &BTreeSet<usize>) -> Finding {
         let mut advised = finding.clone();
-        if !actions.is_empty() {
+        if !mending.is_empty() {
+            let is_alone = mending.len() == 1;
+            let fixes: Vec<String> = mending
+                .iter()
+                .map(|place| self.in_words(*place, finding, about, is_alone))
+                .collect();
             advised.fix = Some(fixes.join(", and "));
-            advised.commands = commands.collect();
+            let actions = mending.iter().map(|place| &self.plan.actions[*place]);
+            advised.commands = actions.flat_map(Action::commands).cloned().collect();
         } else if finding.outcome == Outcome::Unknown {
             advised.commands = inspect_command(finding, about.image, self.flags);
         }
         advised
+    }
+
+    /// An action, as a finding says it.
+    fn in_words(
+        &self,
+        place: usize,
+        finding: &Finding,
+        about: &About<'_>,
+        is_alone: bool,
+    ) -> String {
+        let action = &self.plan.actions[place];
+        match action {
+            Action::Rebuild { image, .. } if *image == about.place => {
+                // What a verdict says by itself is about building again.
+                let own = finding.fix.as_ref().filter(|_| is_alone);
+                let words = own.cloned().unwrap_or_else(|| action.to_string());
+                words + about.image.to_name_again()
+            }
+            Action::Pin { workload, .. } if about.workload == Some(*workload) => action.to_string(),
+            Action::Rebuild { .. } | Action::Pin { .. } => self.titles[place].clone(),
+            Action::Patch { .. } => action.to_string(),
+        }
     }
 
     fn pin_to_windows(&self, workload: usize, id: &WorkloadId) -> Vec<String> {

@@ -94,7 +94,12 @@ pub(super) fn rebuild_command(
             words.extend(others.map(str::to_owned));
         }
         Some(Location::Archive { file, .. }) => {
-            flag("output", format!("docker-archive:{}", file.display()));
+            // An archive holds one image, a layout beside it all of them.
+            let place = match hosts {
+                [_] => format!("docker-archive:{}", file.display()),
+                _ => format!("oci:{}", file.with_extension("").display()),
+            };
+            flag("output", place);
         }
         None => {}
     }

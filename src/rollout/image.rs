@@ -103,6 +103,16 @@ impl Image {
         self.reference.as_deref()?.parse().ok()
     }
 
+    /// What is left to do once it was built again: a digest stays with the old image.
+    pub(super) fn to_name_again(&self) -> &'static str {
+        match self.location() {
+            Some(Location::Registry(reference)) if reference.digest().is_some() => {
+                ", and name the new image where its digest is named"
+            }
+            _ => "",
+        }
+    }
+
     /// The images that it can mean.
     pub fn variants(&self) -> &[Variant] {
         match &self.content {

@@ -32,7 +32,7 @@ pub use finding::{Finding, HostKind, severity};
 pub use image::{Content, Image, Variant, is_host_process};
 pub use notices::Notice;
 pub use placement::{Placement, Selection};
-pub use plan::{Action, Plan, Way};
+pub use plan::{Action, Plan};
 pub use simulate::{Named, Simulation, apply_hotfix};
 
 use finding::Judge;

@@ -118,6 +118,29 @@ impl Action {
     }
 }
 
+impl Action {
+    /// What to do, and to what.
+    pub fn title(&self, rollout: &Rollout) -> String {
+        match self {
+            Self::Pin {
+                workload, pin, way, ..
+            } => {
+                let id = &rollout.workloads[*workload].id;
+                let what = match way {
+                    Way::Patch => format!("keep {id}"),
+                    Way::MakeAgain => format!("end {id} and make it again"),
+                };
+                format!("{what} on nodes with the label {}={}", pin.label, pin.value)
+            }
+            Self::Rebuild { image, .. } => {
+                let image = &rollout.images[*image];
+                format!("build {} again{}", image.label(), image.to_name_again())
+            }
+            Self::Patch { .. } => self.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Action {
     /// What to do, whatever it is done to.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

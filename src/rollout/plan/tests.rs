@@ -146,6 +146,37 @@ fn what_nothing_mends_is_left() {
 }
 
 #[test]
+fn an_archive_becomes_a_layout_where_hosts_need_several_images() {
+    let mut request = request(&["17763.1158", "20348.1"], &["17763.1158"]);
+    request.images[0].reference = Some("docker-archive:web.tar".to_owned());
+    let commands = plan(&request).actions[0].commands().to_vec();
+    let build =
+        "wincimg build RECIPE --host-build 17763.1158 --host-build 20348.1 --output oci:web";
+    assert_eq!(commands, [build]);
+}
+
+#[test]
+fn who_names_a_digest_has_to_name_the_new_one() {
+    let digest = format!("repo.example/i0@sha256:{}", "1".repeat(64));
+    let mut request = request(&["20348.1"], &["17763.1158"]);
+    request.images[0].reference = Some(digest.clone());
+    let mut rollout = Rollout::new(request.clone());
+    let plan = rollout.advise(&request);
+    let rest = "and name the new image where its digest is named";
+    let title = plan.actions[0].title(&rollout);
+    assert_eq!(title, format!("build {digest} (17763.1158) again, {rest}"));
+    let fix = rollout
+        .checks()
+        .next()
+        .unwrap()
+        .finding
+        .fix
+        .clone()
+        .unwrap();
+    assert!(fix.ends_with(rest), "{fix}");
+}
+
+#[test]
 fn an_image_on_a_disk_is_built_there_again_and_pushed_nowhere() {
     let mut request = request(&["17763.1158"], &["17763.973", "17763.973", "17763.973"]);
     let places = [
@@ -556,28 +587,55 @@ fn cost(plan: &Plan) -> Cost {
     cost
 }
 
-proptest! {
-    #![proptest_config(ProptestConfig {
-        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
-        ..ProptestConfig::with_cases(300)
-    })]
+/// Carries out the actions whose commands these are.
+fn carried_out(request: &Request, plan: &Plan, commands: &[String]) -> Rollout {
+    let mut after = request.clone();
+    let is_typed = |action: &&Action| {
+        let mut own = action.commands().iter();
+        own.all(|command| commands.contains(command))
+    };
+    for action in plan.actions.iter().filter(is_typed) {
+        match action {
+            Action::Pin { workload, pin, .. } => pin.apply(&mut after.workloads[*workload]),
+            Action::Patch { to, hosts, .. } => {
+                for host in hosts {
+                    move_to(&mut after.nodes.windows[*host], *to);
+                }
+            }
+            Action::Rebuild {
+                image, host_builds, ..
+            } => {
+                let builds = host_builds.iter().map(|host| (*host, base_for(*host)));
+                let builds: Vec<_> = builds.collect();
+                after.images[*image] = rebuilt(&after.images[*image], &builds);
+            }
+        }
+    }
+    Rollout::new(after)
+}
 
-    #[test]
-    fn no_smaller_set_of_actions_does(
-        hosts in prop::collection::vec(prop::sample::select(&HOSTS), 1..4),
-        images in prop::collection::vec(
-            prop::collection::vec(prop::sample::select(&HOSTS), 1..3),
-            1..4,
-        ),
-        workloads in prop::collection::vec(
-            (
-                prop::sample::select(&["CloneSet", "Deployment", "Pod"]),
-                prop::collection::vec(0_usize..3, 1..3),
-                1_u32..8,
-            ),
-            1..4,
-        ),
-    ) {
+/// Whether each image of each workload starts on each host where it can land.
+fn outcomes(rollout: &Rollout) -> BTreeMap<(String, String, String), bool> {
+    let checks = rollout.checks().filter_map(|check| {
+        let key = (
+            check.host?.name.clone()?,
+            check.image?.reference.clone()?,
+            check.workload?.id.name.clone(),
+        );
+        Some((key, check.finding.outcome != Outcome::Incompatible))
+    });
+    checks.collect()
+}
+
+/// Hosts, images with their versions, and workloads, at random.
+fn clusters() -> impl Strategy<Value = (Request, Vec<Landing>)> {
+    let hosts = prop::collection::vec(prop::sample::select(&HOSTS), 1..4);
+    let versions = prop::collection::vec(prop::sample::select(&HOSTS), 1..3);
+    let images = prop::collection::vec(versions, 1..4);
+    let kinds = prop::sample::select(&["CloneSet", "Deployment", "Pod"]);
+    let own = prop::collection::vec(0_usize..3, 1..3);
+    let workloads = prop::collection::vec((kinds, own, 1_u32..8), 1..4);
+    (hosts, images, workloads).prop_map(|(hosts, images, workloads)| {
         let mut request = request(&hosts, &vec!["17763.1"; images.len()]);
         for (image, versions) in request.images.iter_mut().zip(&images) {
             image.content = match &versions[..] {
@@ -593,8 +651,44 @@ proptest! {
             })
             .collect();
         land(&mut request, &workloads);
+        (request, workloads)
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("regressions"))),
+        ..ProptestConfig::with_cases(300)
+    })]
+
+    #[test]
+    fn no_smaller_set_of_actions_does((request, workloads) in clusters()) {
         let plan = plan(&request);
         prop_assert_eq!(plan.then.incompatible, 0, "{:?}", plan);
         prop_assert_eq!(Some(cost(&plan)), cheapest(&request, &workloads), "{:?}", plan);
+    }
+
+    #[test]
+    fn what_a_single_finding_advises_mends_it_and_breaks_nothing((request, _) in clusters()) {
+        let mut rollout = Rollout::new(request.clone());
+        let before = outcomes(&rollout);
+        let plan = rollout.advise(&request);
+        for check in rollout.checks() {
+            let commands = &check.finding.commands;
+            if check.finding.outcome != Outcome::Incompatible {
+                continue;
+            }
+            prop_assert!(!commands.is_empty());
+            let after = outcomes(&carried_out(&request, &plan, commands));
+            let key = (
+                check.host.unwrap().name.clone().unwrap(),
+                check.image.unwrap().reference.clone().unwrap(),
+                check.workload.unwrap().id.name.clone(),
+            );
+            prop_assert_ne!(after.get(&key), Some(&false), "{:?}", key);
+            for (key, starts) in &after {
+                prop_assert!(*starts || !before[key], "{:?}: {:?}", key, commands);
+            }
+        }
     }
 }
