@@ -4,6 +4,7 @@
 
 use bytes::Bytes;
 use wincimg::oci::remote::Options;
+use wincimg::progress::Silent;
 
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::proxy::{Fault, FaultProxy, Passed};
@@ -95,6 +96,54 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
         let puts = proxy.requests("PUT", "/uploads/");
         assert_eq!(puts.len(), 2, "{status}");
         assert!(puts.iter().all(|put| put.header("content-range").is_none()));
+    }
+}
+
+#[tokio::test]
+async fn a_registry_that_knows_only_docker_push_gets_one_piece_and_an_empty_end() {
+    for status in [404, 405, 415, 501] {
+        let Some(docker) = docker() else { return };
+        let rule = move |passed: &Passed| match (passed.method.as_str(), length(passed)) {
+            ("PUT", 1..) if passed.path.contains("/uploads/") => {
+                Fault::Answer(status, Vec::new(), String::new())
+            }
+            _ => Fault::Pass,
+        };
+        let proxy = FaultProxy::start(docker.host(), rule).await;
+        let repository = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+        for (size, seed) in [(MIB, 1), (2 * MIB, 2), (40 * MIB, 3)] {
+            let bytes = Bytes::from(noise(size, seed));
+            let blob = put(&repository, &bytes).await;
+            assert_eq!(repository.get_blob(&blob, 64 << 20).await.unwrap(), bytes);
+        }
+        assert_eq!(lengths(&proxy, "PUT"), [1, 0, 0, 0], "{status}");
+        assert_eq!(lengths(&proxy, "PATCH"), [1, 2, 40], "{status}");
+        let pieces = proxy.requests("PATCH", "/uploads/");
+        assert!(pieces.iter().all(|it| it.header("content-range").is_none()));
+    }
+}
+
+/// Each way is tried once, and then the answer is told.
+#[tokio::test]
+async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
+    for status in [400, 404, 405, 413, 416] {
+        let (log, server) = scripted(move |asked: &Asked| match asked.method.as_str() {
+            "POST" => answer(202, &[("Location", "/up")], ""),
+            "PATCH" | "PUT" => answer(status, &[], ""),
+            _ => answer(404, &[], ""),
+        });
+        let options = Options {
+            chunk_size: MIB as u64,
+            ..loopback_options(None)
+        };
+        let repository = repository(options, &format!("{}/a", server.host()));
+        for size in [MIB / 2, 2 * MIB] {
+            let bytes = Bytes::from(noise(size, 6));
+            let digest = describe(&bytes).digest().clone();
+            let put = repository.put_blob(&digest, size as u64, &bytes, &Silent);
+            put.await.unwrap_err();
+        }
+        assert!(log.all().len() < 80, "{status}: {}", log.all().len());
     }
 }
 

@@ -25,8 +25,10 @@ pub(super) struct Known {
 pub(super) enum Manner {
     /// In pieces of this size. What is not larger goes in one request.
     Pieces(u64),
-    /// All in one request, however large.
+    /// All with the request that closes the upload, however large.
     Whole,
+    /// All in one piece, and then the upload is closed, as `docker push` does.
+    Streamed,
 }
 
 /// Tags asked for at once. Registries may give fewer and say so by a link to the next page.
@@ -75,6 +77,7 @@ impl Manner {
         match self {
             Self::Pieces(size) if size > small => Some(Self::Pieces(small)),
             Self::Pieces(_) => Some(Self::Whole),
+            Self::Streamed => Some(Self::Pieces(small)),
             Self::Whole => None,
         }
     }
@@ -90,6 +93,7 @@ mod tests {
         assert_eq!(large.smaller(0), Some(Manner::Pieces(4 << 20)));
         assert_eq!(large.smaller(5 << 20), Some(Manner::Pieces(5 << 20)));
         assert_eq!(Manner::Pieces(4 << 20).smaller(0), Some(Manner::Whole));
+        assert_eq!(Manner::Streamed.smaller(0), Some(Manner::Pieces(4 << 20)));
         assert_eq!(Manner::Whole.smaller(0), None);
     }
 }

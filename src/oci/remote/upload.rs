@@ -1,7 +1,7 @@
 //! Blobs up: mounted from another repository, in one request, or in pieces that can resume.
 //!
-//! Registries and the proxies before them bound what they take in one request, or take no pieces at
-//! all. What is refused is sent in smaller pieces, or in one request; see [`Manner`].
+//! Registries and the proxies before them bound what they take in one request, take no pieces, or
+//! nothing but pieces. What is refused in one [`Manner`] is sent in another.
 //!
 //! After a broken connection the registry is asked how much it has, and the upload goes on from
 //! there. `distribution` up to 2.8 forgets an upload whose piece was cut in the middle; then it
@@ -31,6 +31,8 @@ struct Upload<'a> {
     source: &'a dyn BlobSource,
     task: &'a dyn Task,
     manner: Manner,
+    /// The manners in which it was refused.
+    refused: Vec<Manner>,
 }
 
 impl Repository {
@@ -94,6 +96,7 @@ impl Repository {
             source,
             task,
             manner: self.host.takes.get().manner.unwrap_or(pieces),
+            refused: Vec::new(),
         };
         let key = self.upload_key(digest);
         let mut session = self.inner().opened_uploads().remove(&key);
@@ -157,9 +160,9 @@ impl Upload<'_> {
         };
         let piece = match self.manner {
             Manner::Pieces(size) => size.max(open.least),
-            Manner::Whole => self.size,
+            Manner::Whole | Manner::Streamed => self.size,
         };
-        if self.size <= piece && open.offset == 0 {
+        if self.size <= piece && open.offset == 0 && self.manner != Manner::Streamed {
             return self.finish(open, true).await;
         }
         while open.offset < self.size {
@@ -172,7 +175,7 @@ impl Upload<'_> {
     fn other_manner(&self, session: &Session, error: &RegistryError) -> Option<Manner> {
         let status = error.status()?.as_u16();
         let smaller = self.manner.smaller(session.least);
-        match (session.sending, status) {
+        let other = match (session.sending, status) {
             (Sending::Piece, 413) => smaller,
             // Where pieces were counted, 416 may mean the place, and the registry is asked for it.
             (Sending::Piece, 416) if session.stands != Stands::Counted => smaller,
@@ -184,8 +187,11 @@ impl Upload<'_> {
             (Sending::Piece, 404) if session.stands == Stands::Opened => Some(Manner::Whole),
             (Sending::Whole, 413) => smaller
                 .filter(|smaller| matches!(smaller, Manner::Pieces(size) if *size < self.size)),
+            // Artifactory has known nothing but `docker push`.
+            (Sending::Whole, 404 | 405 | 415 | 501) => Some(Manner::Streamed),
             _ => None,
-        }
+        };
+        other.filter(|manner| *manner != self.manner && !self.refused.contains(manner))
     }
 
     /// Goes on in another manner, in the same upload where that is possible, and lets all other
@@ -196,6 +202,7 @@ impl Upload<'_> {
         session: Session,
     ) -> Result<Option<Session>, RegistryError> {
         tracing::debug!(blob = %self.digest, ?manner, "the registry refuses what was sent");
+        self.refused.push(self.manner);
         self.manner = manner;
         // Pieces that were taken and are not the blob may be the blob's own fault.
         if session.sending != Sending::End {
@@ -209,7 +216,7 @@ impl Upload<'_> {
                 Err(error) if error.status().is_some() => None,
                 stands => stands?,
             },
-            Manner::Whole => None,
+            Manner::Whole | Manner::Streamed => None,
         };
         if stands.is_none() {
             self.cancel(location).await;
@@ -233,9 +240,11 @@ impl Upload<'_> {
         let mut request =
             self.request(Method::PATCH, session.location.clone(), "upload a piece of");
         request.headers = octets();
-        let range = format!("{}-{}", session.offset, end - 1);
-        let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
-        request.headers.insert(CONTENT_RANGE, range);
+        if length < self.size {
+            let range = format!("{}-{}", session.offset, end - 1);
+            let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
+            request.headers.insert(CONTENT_RANGE, range);
+        }
         request.payload = self.payload(session.offset, length);
         let response = self.repository.inner().once(&request).await?;
         // Where the answer does not say where to go on, it is where it was.

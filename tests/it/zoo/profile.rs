@@ -79,6 +79,8 @@ pub enum Quirk {
     BodyAtMost(u64),
     /// Only the whole blob in one PUT is taken; the status that says so.
     NoPieces(u16),
+    /// No request that closes an upload may bring bytes; the status that says so.
+    EmptyEnd(u16),
     /// A piece needs `Content-Range`.
     RangeNeeded,
     /// A piece is answered with this status.
@@ -269,6 +271,9 @@ impl fmt::Display for Quirk {
             }
             Self::BodyAtMost(most) => write!(f, "a body of more than {} is 413", Size(most)),
             Self::NoPieces(_) => write!(f, "a blob comes in one PUT, and pieces are refused"),
+            Self::EmptyEnd(status) => {
+                write!(f, "a blob comes by PATCH, and a PUT with bytes is {status}")
+            }
             Self::RangeNeeded => write!(f, "every piece but the first needs `Content-Range`"),
             Self::PieceIs(status) => write!(f, "a piece that is taken is {status}, not 202"),
             Self::StuckRange => write!(f, "`Range` stays at the end of the first piece"),

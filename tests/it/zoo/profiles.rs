@@ -328,6 +328,10 @@ pub static ARTIFACTORY: Profile = Profile {
             "https://github.com/google/go-containerregistry/pull/1691",
         ),
         (
+            Quirk::EmptyEnd(404),
+            "https://github.com/docker/buildx/issues/196",
+        ),
+        (
             Quirk::Next(Next::WithoutPrefix),
             "https://github.com/renovatebot/renovate/pull/20745",
         ),

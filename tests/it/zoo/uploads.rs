@@ -79,6 +79,9 @@ impl Animal {
         for (quirk, _) in self.profile.rows {
             match *quirk {
                 Quirk::NoPieces(status) if piece => return Some(self.error(status, "UNSUPPORTED")),
+                Quirk::EmptyEnd(status) if !piece && size > 0 => {
+                    return Some(self.error(status, "BLOB_UNKNOWN"));
+                }
                 Quirk::PieceAtMost(most, status) if (piece || range.is_some()) && size > most => {
                     return Some(self.error(status, "REQUESTED_RANGE_NOT_SATISFIABLE"));
                 }
