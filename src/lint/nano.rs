@@ -27,8 +27,8 @@ struct State {
     is_nano: bool,
     /// Whether the stage runs as the user that Nano Server comes with.
     is_plain_user: bool,
-    /// What was copied in, in small letters.
-    copied: String,
+    /// Which of the programs the file brings, as far as their names say.
+    brought: [bool; LACKING.len()],
     /// The line and program of a `SHELL` that nothing has used yet.
     shell: Option<(usize, String)>,
 }
@@ -63,7 +63,7 @@ impl State {
                 let user = instruction.text().trim_matches('"');
                 self.is_plain_user = user.eq_ignore_ascii_case("ContainerUser");
             }
-            "COPY" | "ADD" => self.copied += &instruction.text().to_ascii_lowercase(),
+            "COPY" | "ADD" => self.bring(instruction),
             "SHELL" => {
                 let words = instruction.exec_form().unwrap_or_default();
                 let program = words.first().map(String::as_str).unwrap_or_default();
@@ -85,19 +85,27 @@ impl State {
                 }
                 // What a command puts there may be the very program.
                 if instruction.keyword == "RUN" {
-                    self.copied += &instruction.text().to_ascii_lowercase();
+                    self.bring(instruction);
                 }
             }
         }
     }
 
+    fn bring(&mut self, instruction: &Instruction) {
+        let text = instruction.text().to_ascii_lowercase();
+        for (brought, (name, _)) in self.brought.iter_mut().zip(LACKING) {
+            *brought |= text.contains(name);
+        }
+    }
+
     fn check_program(&self, program: &str, line: usize, findings: &mut Findings<'_>) {
-        let Some((name, instead)) = LACKING.iter().find(|(name, _)| *name == program) else {
+        let Some(index) = LACKING.iter().position(|(name, _)| *name == program) else {
             return;
         };
-        if self.copied.contains(name) {
+        if self.brought[index] {
             return;
         }
+        let (name, instead) = LACKING[index];
         let message = format!("Nano Server has no {name}; {instead}");
         findings.only(Rule::NanoServerLacks, Severity::Error, line, message);
     }

@@ -79,48 +79,87 @@ struct Set<'a> {
     position: usize,
 }
 
-/// What a stage has set in the registry.
-#[derive(Debug, Clone, Default)]
-struct Registry<'a> {
-    times: Vec<Set<'a>>,
-    /// Keys and names of values, as they were written, in small letters.
-    values: HashSet<(String, String)>,
+/// The values that are there at a place of the file, keys and names as they were written, in small
+/// letters. A stage has those of the stages below it, so they are gone through as the tree that they
+/// are, and what a stage adds is taken away behind it: copies for each would grow without end.
+#[derive(Debug, Default)]
+struct Values {
+    there: HashSet<(String, String)>,
+    /// In the order in which they came.
+    added: Vec<(String, String)>,
+}
+
+impl Values {
+    /// Whether the value is new.
+    fn insert(&mut self, value: (String, String)) -> bool {
+        let is_new = self.there.insert(value.clone());
+        if is_new {
+            self.added.push(value);
+        }
+        is_new
+    }
+
+    fn back_to(&mut self, length: usize) {
+        for value in self.added.drain(length..) {
+            self.there.remove(&value);
+        }
+    }
+}
+
+/// What comes next on the way through the stages.
+enum Next {
+    Stage(usize),
+    /// How many values there were before a stage.
+    Leave(usize),
 }
 
 pub(super) fn check(stages: &[Stage<'_>], findings: &mut Findings<'_>) {
-    let mut after: Vec<Registry<'_>> = Vec::with_capacity(stages.len());
-    // A stage that others build on is not what ships.
-    let mut is_base = vec![false; stages.len()];
-    for stage in stages {
-        let mut registry = match stage.base {
-            Base::Stage(index) => {
-                is_base[index] = true;
-                after[index].clone()
+    let mut above: Vec<Vec<usize>> = vec![Vec::new(); stages.len()];
+    let mut next = Vec::new();
+    for (index, stage) in stages.iter().enumerate().rev() {
+        match stage.base {
+            Base::Stage(base) => above[base].push(index),
+            _ => next.push(Next::Stage(index)),
+        }
+    }
+    let mut values = Values::default();
+    let mut times: Vec<Vec<Set<'_>>> = vec![Vec::new(); stages.len()];
+    while let Some(step) = next.pop() {
+        let index = match step {
+            Next::Stage(index) => index,
+            Next::Leave(length) => {
+                values.back_to(length);
+                continue;
             }
-            _ => Registry::default(),
+        };
+        next.push(Next::Leave(values.added.len()));
+        let stage = &stages[index];
+        let mut own = match stage.base {
+            Base::Stage(base) => times[base].clone(),
+            _ => Vec::new(),
         };
         if stage.platform != Platform::Linux {
             for step in &stage.steps {
                 for command in commands(step) {
-                    check_force(step, &command, &mut registry.values, findings);
+                    check_force(step, &command, &mut values, findings);
                     if let Some(new) = check_time(step, &command, findings) {
-                        registry.times.retain(|earlier| earlier.time != new.time);
-                        registry.times.push(new);
+                        own.retain(|earlier| earlier.time != new.time);
+                        own.push(new);
                     }
                 }
             }
         }
-        after.push(registry);
-    }
-    for (registry, is_base) in after.iter().zip(is_base) {
-        if !is_base {
-            check_pair(&registry.times, findings);
+        // A stage that others build on is not what ships.
+        if above[index].is_empty() {
+            check_pair(&own, findings);
         }
+        times[index] = own;
+        next.extend(above[index].iter().copied().map(Next::Stage));
     }
 }
 
 /// What `reg add` writes, and whether that is there already as far as can be known.
-fn overwrites(command: &Command, values: &mut HashSet<(String, String)>) -> bool {
+fn overwrites(command: &Command, values: &mut Values) -> bool {
     let Some(key) = command.words.get(2) else {
         return false;
     };
@@ -137,7 +176,7 @@ fn overwrites(command: &Command, values: &mut HashSet<(String, String)>) -> bool
 fn check_force(
     step: &Step<'_>,
     command: &Command,
-    values: &mut HashSet<(String, String)>,
+    values: &mut Values,
     findings: &mut Findings<'_>,
 ) {
     let [_, verb, ..] = command.words.as_slice() else {

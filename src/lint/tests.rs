@@ -188,6 +188,44 @@ fn many_stages_take_no_longer_than_few() {
 }
 
 #[test]
+fn what_stages_take_over_from_each_other_takes_no_longer_in_a_long_row() {
+    let row = |count: usize, branch: bool| -> String {
+        let stages = (1..=count).map(|i| {
+            let base = if branch { 0 } else { i - 1 };
+            format!(
+                "FROM s{base} AS s{i}\nRUN reg add HKLM\\SOFTWARE\\x /v a{i} /d 1\nCOPY x{i} .\n"
+            )
+        });
+        let first = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973 AS s0\n";
+        let values = (0..count).map(|i| format!("RUN reg add HKLM\\SOFTWARE\\y /v b{i} /d 1\n"));
+        [first.to_owned()]
+            .into_iter()
+            .chain(values)
+            .chain(stages)
+            .collect()
+    };
+    let start = std::time::Instant::now();
+    for branch in [false, true] {
+        assert_eq!(lint(&row(4_000, branch), &Options::default()), []);
+    }
+    // Copies for each stage took a minute here, and gigabytes.
+    assert!(start.elapsed().as_secs() < 10, "{:?}", start.elapsed());
+}
+
+#[test]
+fn a_stage_knows_what_the_stages_below_it_set_and_no_others() {
+    let add = "RUN reg add HKLM\\SOFTWARE\\x /v a /d 1\n";
+    let source = format!(
+        "{} AS base\n{add}{PINNED}{add}FROM base\n{add}FROM base AS c\nFROM c\n{add}",
+        PINNED.trim()
+    );
+    assert_eq!(
+        found(&source, &Options::default()),
+        ["6 reg-add-force", "9 reg-add-force"]
+    );
+}
+
+#[test]
 fn path_in_env_is_not_replaced() {
     let rule = Rule::PathNotExpanded;
     assert_eq!(
