@@ -8,20 +8,30 @@ use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use cab::Cabinet;
 
-/// No member that is of interest is larger.
-const MEMBER_LIMIT: u64 = 64 * 1024;
 /// Names of members are short.
 const NAME_LIMIT: u64 = 256;
 
-/// The content of the first member whose name ends like this, in lower case.
+/// The names of all members.
+pub(super) fn names(mut cabinet: impl Read + Seek) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    find(&mut cabinet, |name| {
+        names.push(name.to_owned());
+        false
+    })?;
+    Ok(names)
+}
+
+/// The content of the first member that is wanted by its name, in lower case, but no more than
+/// `limit` bytes of it.
 pub(super) fn read_member(
     mut cabinet: impl Read + Seek,
-    ending: &str,
+    limit: u64,
+    is_wanted: impl FnMut(&str) -> bool,
 ) -> io::Result<Option<Vec<u8>>> {
-    let Some(entry) = find(&mut cabinet, ending)? else {
+    let Some(entry) = find(&mut cabinet, is_wanted)? else {
         return Ok(None);
     };
-    let size = u64::from(entry.offset) + u64::from(entry.size).min(MEMBER_LIMIT);
+    let size = u64::from(entry.offset) + u64::from(entry.size).min(limit);
     let size = u32::try_from(size).map_err(|_| damaged("a member reaches beyond 4 GiB"))?;
     let mut patch = [0; 8];
     patch[..4].copy_from_slice(&size.to_le_bytes());
@@ -53,7 +63,11 @@ struct Entry {
     name: String,
 }
 
-fn find(cabinet: &mut (impl Read + Seek), ending: &str) -> io::Result<Option<Entry>> {
+fn find(
+    cabinet: &mut (impl Read + Seek),
+    mut is_wanted: impl FnMut(&str) -> bool,
+) -> io::Result<Option<Entry>> {
+    cabinet.rewind()?;
     let mut header = [0; 36];
     cabinet.read_exact(&mut header)?;
     let [a, b, c, d] = [header[16], header[17], header[18], header[19]];
@@ -71,7 +85,7 @@ fn find(cabinet: &mut (impl Read + Seek), ending: &str) -> io::Result<Option<Ent
         let [s0, s1, s2, s3, o0, o1, o2, o3, ..] = fixed;
         let length = fixed.len() + name.len() + 1;
         let name = String::from_utf8_lossy(&name).into_owned();
-        if name.to_ascii_lowercase().ends_with(ending) {
+        if is_wanted(&name.to_ascii_lowercase()) {
             return Ok(Some(Entry {
                 position,
                 size: u32::from_le_bytes([s0, s1, s2, s3]),

@@ -9,7 +9,7 @@ use reqwest::Url;
 use super::client::PAGE_LIMIT;
 use super::releaseinfo::{ReleaseInfo, ReleaseInfoError, read_release_info};
 use crate::diagnose::{Blame, Diagnose};
-use crate::files::Draft;
+use crate::files::{self, Draft};
 use crate::net::{Exchange, FileError, Http, HttpError};
 use crate::windows::table::TableError;
 use crate::windows::update::Updates;
@@ -31,9 +31,6 @@ pub enum CacheError {
     /// Neither the address of a page nor a file.
     #[error("invalid page {0:?}: expected https://… or a file")]
     Address(String),
-    /// A file that no page of releases is.
-    #[error("{} is not a file of at most {} MiB", .0.display(), PAGE_LIMIT >> 20)]
-    NoPage(PathBuf),
     /// No answer.
     #[error(transparent)]
     Http(#[from] HttpError),
@@ -67,7 +64,7 @@ impl Diagnose for CacheError {
             Self::Page { .. } | Self::Unsound { .. } => {
                 "the table stays as it was: the same command without --refresh uses it"
             }
-            Self::File(_) | Self::Table { .. } | Self::Address(_) | Self::NoPage(_) => {
+            Self::File(_) | Self::Table { .. } | Self::Address(_) => {
                 return None;
             }
         };
@@ -76,7 +73,7 @@ impl Diagnose for CacheError {
 
     fn blame(&self) -> Blame {
         match self {
-            Self::Address(_) | Self::NoPage(_) => Blame::Request,
+            Self::Address(_) => Blame::Request,
             Self::Http(error) => error.blame(),
             _ => Blame::Circumstances,
         }
@@ -135,11 +132,7 @@ pub async fn refresh_updates(
 
 /// A page that somebody carried here.
 fn read_page(path: &Path) -> Result<String, CacheError> {
-    let metadata = fs::metadata(path).map_err(FileError::of("read", path))?;
-    if !metadata.is_file() || metadata.len() > PAGE_LIMIT {
-        return Err(CacheError::NoPage(path.to_owned()));
-    }
-    let bytes = fs::read(path).map_err(FileError::of("read", path))?;
+    let bytes = files::read(path, PAGE_LIMIT).map_err(FileError::of("read", path))?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

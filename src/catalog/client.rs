@@ -6,6 +6,7 @@ use reqwest::Url;
 use serde_json::json;
 
 use super::dialog::{DialogError, UpdateFile, read_dialog};
+use super::links;
 use super::page::{Hit, Page, PageError, Postback, read_page};
 use crate::diagnose::{Blame, Diagnose};
 use crate::foreign::without_password;
@@ -46,6 +47,18 @@ pub enum CatalogError {
         /// What was searched for.
         query: String,
     },
+    /// A link that leads where no update is.
+    #[error("{host} links {name} to {url:?}: {problem}")]
+    Link {
+        /// Host and port.
+        host: String,
+        /// The file.
+        name: String,
+        /// The link.
+        url: String,
+        /// What is wrong with it.
+        problem: &'static str,
+    },
     /// A page that cannot be read as the list of an update's files.
     #[error("cannot use the answer of {host} to the request for the links of {update_id}")]
     Dialog {
@@ -65,7 +78,7 @@ impl Transient for CatalogError {
             Self::Http(error) => error.is_transient(),
             Self::Page { source, .. } => matches!(source, PageError::Reported(_)),
             Self::Dialog { source, .. } => matches!(source, DialogError::Reported(_)),
-            Self::Address(_) | Self::Endless { .. } => false,
+            Self::Address(_) | Self::Link { .. } | Self::Endless { .. } => false,
         }
     }
 
@@ -88,6 +101,9 @@ impl Diagnose for CatalogError {
                 "check the network and HTTPS_PROXY, or name a copy of the catalog with --catalog"
             }
             Self::Http(error) => return error.hint(),
+            Self::Link { .. } => {
+                "Microsoft's catalog links to its own servers: ask it without a copy or a proxy in between"
+            }
             Self::Address(_) => return None,
             Self::Page { .. } | Self::Endless { .. } | Self::Dialog { .. } => {
                 "the catalog may be overloaded: try again later, or name a copy with --catalog"
@@ -196,7 +212,8 @@ impl<'h> Catalog<'h> {
         }]);
         let fields = [("updateIDs".to_owned(), ids.to_string())];
         let exchange = Exchange::form("list the update's files", url, &fields);
-        self.http
+        let files = self
+            .http
             .repeat(|| async {
                 let html = self.http.page(&exchange, PAGE_LIMIT).await?;
                 read_dialog(&html, update_id).map_err(|source| CatalogError::Dialog {
@@ -205,6 +222,15 @@ impl<'h> Catalog<'h> {
                     source,
                 })
             })
-            .await
+            .await?;
+        for file in &files {
+            links::check(&file.url, &self.address).map_err(|problem| CatalogError::Link {
+                host: host_of(&exchange.url),
+                name: file.name.clone(),
+                url: file.url.chars().take(200).collect(),
+                problem,
+            })?;
+        }
+        Ok(files)
     }
 }

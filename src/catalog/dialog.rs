@@ -118,7 +118,7 @@ fn file(fields: &BTreeMap<String, String>) -> Result<UpdateFile, DialogError> {
 }
 
 /// Letters, digits and harmless signs: good on every file system and inside any quotes.
-fn is_plain_name(name: &str) -> bool {
+pub(super) fn is_plain_name(name: &str) -> bool {
     !name.starts_with(['.', '-'])
         && name.len() <= 240
         && name.contains('.')

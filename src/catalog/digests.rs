@@ -52,14 +52,6 @@ impl Digests {
         })
     }
 
-    /// The one that somebody computed here.
-    pub fn sha256(digest: Digest) -> Self {
-        Self {
-            sha256: Some(digest),
-            sha1: None,
-        }
-    }
-
     /// The one to verify with.
     pub fn best(&self) -> Option<&Digest> {
         self.sha256.as_ref().or(self.sha1.as_ref())

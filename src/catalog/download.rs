@@ -12,8 +12,9 @@ use tokio::task::{JoinError, spawn_blocking};
 
 use super::dialog::UpdateFile;
 use super::digests::in_words;
-use super::msu::{self, PackageError, article_in_name};
+use super::msu::{self, Container, PackageError, Wanted, article_in_name};
 use super::product::Arch;
+use super::set::{Member, Role};
 use crate::diagnose::{Blame, Diagnose};
 use crate::files;
 use crate::net::{
@@ -21,6 +22,7 @@ use crate::net::{
     TransferError, Vouched, host_of, shown,
 };
 use crate::windows::update::Kb;
+use crate::windows::version::WindowsVersion;
 
 /// What the files are expected to be.
 #[derive(Debug, Clone, Copy)]
@@ -29,8 +31,8 @@ pub struct Expected {
     pub kb: Kb,
     /// Its architecture.
     pub arch: Arch,
-    /// Its size in the search result.
-    pub size: Option<u64>,
+    /// What a host is afterwards, as far as that is known.
+    pub version: Option<WindowsVersion>,
     /// Take files for which the catalog has no digest.
     pub without_digest: bool,
 }
@@ -48,6 +50,12 @@ pub struct Fetched {
     pub verified: bool,
     /// False where it was there already.
     pub downloaded: bool,
+    /// What the file is.
+    #[serde(skip)]
+    pub container: Container,
+    /// Why it could not be held against what was wanted.
+    #[serde(skip)]
+    pub unsaid: Option<String>,
 }
 
 /// Why a file is not there.
@@ -146,14 +154,14 @@ const PROBE_TIME: Duration = Duration::from_secs(10);
 /// Brings the files of one update into a folder.
 pub async fn download(
     http: &Http,
-    files: &[UpdateFile],
+    members: &[Member],
     folder: &Path,
     expected: &Expected,
 ) -> Result<Vec<Fetched>, DownloadError> {
     std::fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
-    let mut jobs = Vec::with_capacity(files.len());
-    for file in files {
-        jobs.push(Job::new(file, folder, expected, files.len() == 1)?);
+    let mut jobs = Vec::with_capacity(members.len());
+    for member in members {
+        jobs.push(Job::new(member, folder, expected)?);
     }
     let mut probed = HashMap::new();
     for job in &mut jobs {
@@ -173,17 +181,12 @@ struct Job<'f> {
     target: PathBuf,
     digest: Option<&'f Digest>,
     size: Option<u64>,
-    kb: Kb,
-    arch: Arch,
+    wanted: Wanted,
 }
 
 impl<'f> Job<'f> {
-    fn new(
-        file: &'f UpdateFile,
-        folder: &Path,
-        expected: &Expected,
-        alone: bool,
-    ) -> Result<Self, DownloadError> {
+    fn new(member: &'f Member, folder: &Path, expected: &Expected) -> Result<Self, DownloadError> {
+        let file = &member.file;
         let digest = file.digests.best();
         if digest.is_none() && !expected.without_digest {
             return Err(DownloadError::NoDigest(file.name.clone()));
@@ -196,13 +199,16 @@ impl<'f> Job<'f> {
             url,
             target: folder.join(&file.name),
             digest,
-            // The size is the update's; which file of several it is about is not said.
-            size: expected.size.filter(|_| alone),
-            // A checkpoint file is another article's.
-            kb: article_in_name(&file.name)
-                .filter(|_| !alone)
-                .unwrap_or(expected.kb),
-            arch: expected.arch,
+            size: member.size,
+            wanted: Wanted {
+                // What comes before the update is another article's.
+                kb: article_in_name(&file.name)
+                    .filter(|_| member.role != Role::Target)
+                    .unwrap_or(expected.kb),
+                arch: expected.arch,
+                version: expected.version.filter(|_| member.role == Role::Target),
+                verified: digest.is_some(),
+            },
             file,
         })
     }
@@ -291,8 +297,12 @@ impl<'f> Job<'f> {
             let hasher = Hasher::like(expected).unwrap_or_default();
             let target = self.target.clone();
             let found = blocking(move || digest_of(&target, hasher)).await?;
-            if found == *expected && self.check_package(&self.target).await.is_ok() {
+            if found == *expected
+                && let Ok(checked) = self.check_package(&self.target).await
+            {
                 return Ok(Some(Fetched {
+                    container: checked.container,
+                    unsaid: checked.unsaid,
                     path: self.target.clone(),
                     size: metadata.len(),
                     digest: found,
@@ -354,10 +364,13 @@ impl<'f> Job<'f> {
                 expected: in_words(expected),
             });
         }
-        if let Err(error) = self.check_package(partial.path()).await {
-            partial.discard()?;
-            return Err(error);
-        }
+        let checked = match self.check_package(partial.path()).await {
+            Ok(checked) => checked,
+            Err(error) => {
+                partial.discard()?;
+                return Err(error);
+            }
+        };
         let size = partial.written();
         partial.keep().await?;
         line.done("verified");
@@ -367,13 +380,15 @@ impl<'f> Job<'f> {
             digest,
             verified: self.digest.is_some(),
             downloaded: true,
+            container: checked.container,
+            unsaid: checked.unsaid,
         })
     }
 
-    async fn check_package(&self, path: &Path) -> Result<(), DownloadError> {
-        let (path, name, kb, arch) = (path.to_owned(), self.file.name.clone(), self.kb, self.arch);
-        let checked = blocking(move || Ok(msu::check_package(&path, &name, kb, arch))).await?;
-        checked.map(drop).map_err(|source| DownloadError::Package {
+    async fn check_package(&self, path: &Path) -> Result<msu::Checked, DownloadError> {
+        let (path, name, wanted) = (path.to_owned(), self.file.name.clone(), self.wanted);
+        let checked = blocking(move || Ok(msu::check_package(&path, &name, &wanted))).await?;
+        checked.map_err(|source| DownloadError::Package {
             name: self.file.name.clone(),
             source,
         })

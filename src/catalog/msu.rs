@@ -1,18 +1,31 @@
 //! Is a downloaded file what its name says? Its first bytes tell a cabinet from a WIM, and a
-//! cabinet carries the article and architecture of its update.
+//! cabinet says which update it is: in the properties of its package, in the metadata that the
+//! servicing of Windows 11 and Server 23H2 brought, or by the names of what is in it.
+//!
+//! What is in a WIM is not looked at.
 
-use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Cursor, Read, Seek};
 use std::path::Path;
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+use serde::{Deserialize, Serialize};
 
 use super::cabinet;
 use super::product::Arch;
 use crate::diagnose::Diagnose;
 use crate::files;
 use crate::windows::update::Kb;
+use crate::windows::version::WindowsVersion;
+
+/// No properties are longer.
+const PROPERTIES_LIMIT: u64 = 64 * 1024;
+/// No metadata is longer, packed or not.
+const METADATA_LIMIT: u64 = 64 << 20;
 
 /// The container that an update comes in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Container {
     /// Up to Windows Server 2022.
     Cabinet,
@@ -20,6 +33,28 @@ pub enum Container {
     Wim,
     /// A self-extracting one, as some older updates are.
     Program,
+}
+
+/// What a file is expected to be.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted {
+    /// The article.
+    pub kb: Kb,
+    /// The architecture.
+    pub arch: Arch,
+    /// What a host is afterwards, as far as that is known.
+    pub version: Option<WindowsVersion>,
+    /// Whether its digest is the catalog's: then nothing that it leaves unsaid speaks against it.
+    pub verified: bool,
+}
+
+/// A file that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// What it is.
+    pub container: Container,
+    /// Why it could not be held against what was wanted.
+    pub unsaid: Option<String>,
 }
 
 /// A file that is not what it should be.
@@ -40,7 +75,9 @@ pub enum PackageError {
         expected: &'static str,
     },
     /// A cabinet of another kind.
-    #[error("it is a cabinet without the *-pkgProperties.txt of an update package")]
+    #[error(
+        "it is a cabinet with neither the pkgProperties.txt nor the metadata of an update package"
+    )]
     NoProperties,
     /// A cabinet that cannot be opened.
     #[error("its cabinet is damaged")]
@@ -48,7 +85,7 @@ pub enum PackageError {
     /// Another update.
     #[error("it is a package for {found}, expected {expected}")]
     Other {
-        /// What the properties say.
+        /// What it says of itself.
         found: String,
         /// What was wanted.
         expected: String,
@@ -57,14 +94,9 @@ pub enum PackageError {
 
 impl Diagnose for PackageError {}
 
-/// Checks that the file at `path`, which is or will be called `name`, holds what the name says:
-/// an update package for `kb` and `arch`.
-pub fn check_package(
-    path: &Path,
-    name: &str,
-    kb: Kb,
-    arch: Arch,
-) -> Result<Container, PackageError> {
+/// Checks that the file at `path`, which is or will be called `name`, holds what the name says: the
+/// update package that is wanted.
+pub fn check_package(path: &Path, name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
     let mut file = files::open(path)?;
     let mut magic = Vec::with_capacity(8);
     (&mut file).take(8).read_to_end(&mut magic)?;
@@ -75,7 +107,7 @@ pub fn check_package(
         "exe" => ("program", &[Container::Program]),
         _ => return Err(PackageError::Name),
     };
-    let found = found
+    let container = found
         .filter(|found| promised.contains(found))
         .ok_or_else(|| PackageError::Magic {
             found: if magic.is_empty() {
@@ -85,11 +117,188 @@ pub fn check_package(
             },
             expected,
         })?;
-    if found == Container::Cabinet && extension(name) == "msu" {
-        file.rewind()?;
-        check_properties(file, kb, arch)?;
+    let mut unsaid = None;
+    if container == Container::Cabinet && extension(name) == "msu" {
+        match describe(file).map_err(PackageError::Cabinet) {
+            Ok(Some(described)) => described.check(wanted)?,
+            Ok(None) if !wanted.verified => return Err(PackageError::NoProperties),
+            Err(error) if !wanted.verified => return Err(error),
+            Ok(None) => unsaid = Some("it does not say which update it is".to_owned()),
+            Err(_) => unsaid = Some("its cabinet cannot be read".to_owned()),
+        }
     }
-    Ok(found)
+    Ok(Checked { container, unsaid })
+}
+
+/// What a package says of itself, in the words that it uses.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Described {
+    article: String,
+    arch: String,
+    /// What a host is afterwards.
+    version: Option<WindowsVersion>,
+    /// What it builds on.
+    base: Option<WindowsVersion>,
+}
+
+impl Described {
+    fn check(&self, wanted: &Wanted) -> Result<(), PackageError> {
+        let is_it = self.article.parse() == Ok(wanted.kb) && self.arch.parse() == Ok(wanted.arch);
+        // An article can serve several builds, with one package for all.
+        let target = wanted
+            .version
+            .filter(|version| version.revision.is_some())
+            .zip(self.version)
+            .filter(|(wanted, own)| wanted.build == own.build);
+        let has_version = target.is_none_or(|(wanted, own)| wanted == own);
+        let has_base = self
+            .version
+            .zip(self.base)
+            .is_none_or(|(own, base)| base.build != own.build || base < own);
+        if is_it && has_version && has_base {
+            return Ok(());
+        }
+        let shown = |text: &str| {
+            if text.is_empty() {
+                "nothing".to_owned()
+            } else {
+                text.to_owned()
+            }
+        };
+        let mut found = format!("article {} and {}", shown(&self.article), shown(&self.arch));
+        let mut expected = format!(
+            "article {} and {}",
+            wanted.kb.number(),
+            wanted.arch.in_package()
+        );
+        if let Some((wanted, own)) = target.filter(|_| !has_version) {
+            found = format!("{found}, which leads to {own}");
+            expected = format!("{expected}, {wanted}");
+        }
+        if let Some(base) = self.base.filter(|_| !has_base) {
+            found = format!("{found}, which builds on {base}");
+        }
+        Err(PackageError::Other { found, expected })
+    }
+}
+
+/// What a cabinet says of itself, in the first place where it says something.
+fn describe(mut msu: impl Read + Seek) -> io::Result<Option<Described>> {
+    let is_properties = |name: &str| {
+        let is_text = Path::new(name).extension().is_some_and(|end| end == "txt");
+        is_text && name.contains("pkgproperties")
+    };
+    if let Some(text) = cabinet::read_member(&mut msu, PROPERTIES_LIMIT, is_properties)? {
+        return Ok(Some(read_properties(&text)));
+    }
+    if let Some(described) = in_metadata(&mut msu)? {
+        return Ok(Some(described));
+    }
+    let names = cabinet::names(&mut msu)?;
+    Ok(names.iter().find_map(|name| in_name(name)))
+}
+
+/// `KB Article Number="4549949"`, a line for each property.
+fn read_properties(text: &[u8]) -> Described {
+    let text = decode(text);
+    let property = |key: &str| {
+        text.lines()
+            .filter_map(|line| line.split_once('='))
+            .find(|(own, _)| own.trim().eq_ignore_ascii_case(key))
+            .map(|(_, value)| value.trim().trim_matches('"').to_owned())
+            .unwrap_or_default()
+    };
+    Described {
+        article: property("KB Article Number"),
+        arch: property("Processor Architecture"),
+        ..Described::default()
+    }
+}
+
+/// `LCUCompDB_KB5031354.xml`, by itself or packed once more, in the package or in a cabinet of
+/// metadata in it.
+fn in_metadata(msu: &mut (impl Read + Seek)) -> io::Result<Option<Described>> {
+    if let Some(described) = in_component_database(&mut *msu)? {
+        return Ok(Some(described));
+    }
+    let is_metadata = |name: &str| name.ends_with("metadata.cab");
+    match cabinet::read_member(msu, METADATA_LIMIT, is_metadata)? {
+        Some(metadata) => in_component_database(&mut Cursor::new(metadata)),
+        None => Ok(None),
+    }
+}
+
+fn in_component_database(cabinet: &mut (impl Read + Seek)) -> io::Result<Option<Described>> {
+    let is_database = |name: &str| name.starts_with("lcucompdb_kb");
+    let Some(mut database) = cabinet::read_member(cabinet, METADATA_LIMIT, is_database)? else {
+        return Ok(None);
+    };
+    if container(&database) == Some(Container::Cabinet) {
+        let is_xml = |name: &str| Path::new(name).extension().is_some_and(|end| end == "xml");
+        let packed = cabinet::read_member(Cursor::new(&database), METADATA_LIMIT, is_xml)?;
+        match packed {
+            Some(xml) => database = xml,
+            None => return Ok(None),
+        }
+    }
+    Ok(read_database(&decode(&database)))
+}
+
+/// The root's attributes `BuildArch`, `OSVersion` (what the update builds on) and
+/// `TargetOSVersion`, and a feature such as `CumulativeUpdate_KB5094126`.
+fn read_database(xml: &str) -> Option<Described> {
+    let mut reader = Reader::from_str(xml);
+    let mut described: Option<Described> = None;
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(tag) | Event::Empty(tag)) => match tag.local_name().as_ref() {
+                b"CompDB" => {
+                    let version = |name| attribute(&tag, name).and_then(|text| text.parse().ok());
+                    described = Some(Described {
+                        arch: attribute(&tag, "BuildArch").unwrap_or_default(),
+                        version: version("TargetOSVersion"),
+                        base: version("OSVersion"),
+                        ..Described::default()
+                    });
+                }
+                b"Feature" => {
+                    let article = attribute(&tag, "FeatureID")
+                        .as_deref()
+                        .and_then(article_in_name);
+                    if let (Some(article), Some(described)) = (article, &mut described)
+                        && described.article.is_empty()
+                    {
+                        described.article = article.number().to_string();
+                    }
+                }
+                _ => {}
+            },
+            Ok(Event::Eof) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    described.filter(|described| !described.article.is_empty())
+}
+
+fn attribute(tag: &BytesStart<'_>, name: &str) -> Option<String> {
+    tag.attributes()
+        .filter_map(Result::ok)
+        .find(|attribute| attribute.key.local_name().as_ref() == name.as_bytes())
+        .map(|attribute| String::from_utf8_lossy(&attribute.value).into_owned())
+}
+
+/// `Windows10.0-KB5031364-x64.cab`, or `_PSFX` and the like behind it.
+fn in_name(name: &str) -> Option<Described> {
+    let lower = name.to_ascii_lowercase();
+    let article = article_in_name(&lower).filter(|_| lower.starts_with("windows"))?;
+    let arch = lower
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .find(|part| part.parse::<Arch>().is_ok())?;
+    Some(Described {
+        article: article.number().to_string(),
+        arch: arch.to_owned(),
+        ..Described::default()
+    })
 }
 
 fn extension(name: &str) -> String {
@@ -109,38 +318,6 @@ fn container(magic: &[u8]) -> Option<Container> {
     } else {
         None
     }
-}
-
-fn check_properties(file: File, kb: Kb, arch: Arch) -> Result<(), PackageError> {
-    let text = cabinet::read_member(file, "-pkgproperties.txt")
-        .map_err(PackageError::Cabinet)?
-        .ok_or(PackageError::NoProperties)?;
-    let text = decode(&text);
-    let property = |key: &str| {
-        text.lines()
-            .filter_map(|line| line.split_once('='))
-            .find(|(own, _)| own.trim().eq_ignore_ascii_case(key))
-            .map(|(_, value)| value.trim().trim_matches('"').to_owned())
-            .unwrap_or_default()
-    };
-    let (article, processor) = (
-        property("KB Article Number"),
-        property("Processor Architecture"),
-    );
-    if article.parse() == Ok(kb) && processor.parse() == Ok(arch) {
-        return Ok(());
-    }
-    let shown = |text: String| {
-        if text.is_empty() {
-            "nothing".to_owned()
-        } else {
-            text
-        }
-    };
-    Err(PackageError::Other {
-        found: format!("article {} and {}", shown(article), shown(processor)),
-        expected: format!("article {} and {}", kb.number(), arch.in_package()),
-    })
 }
 
 /// Text as Windows' tools write it: UTF-16 with a mark, or bytes of which the ASCII ones matter.
@@ -189,7 +366,7 @@ mod tests {
         let folder = builder.add_folder(cab::CompressionType::MsZip);
         folder.add_file("WSUSSCAN.cab");
         folder.add_file(name);
-        let mut writer = builder.build(io::Cursor::new(Vec::new())).unwrap();
+        let mut writer = builder.build(Cursor::new(Vec::new())).unwrap();
         let mut contents = [vec![7; 100_000], content.to_vec()].into_iter();
         while let Some(mut file) = writer.next_file().unwrap() {
             file.write_all(&contents.next().unwrap()).unwrap();
@@ -201,10 +378,42 @@ mod tests {
         cabinet("Windows10.0-KB4549949-x64-pkgProperties.txt", content)
     }
 
-    fn check_bytes(bytes: &[u8], name: &str) -> Result<Container, PackageError> {
+    const WANTED: Wanted = Wanted {
+        kb: Kb::of(4_549_949),
+        arch: Arch::X64,
+        version: Some(WindowsVersion::new(17763, 1158)),
+        verified: false,
+    };
+
+    fn check_as(bytes: &[u8], name: &str, wanted: &Wanted) -> Result<Checked, PackageError> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        check_package(file.path(), name, "KB4549949".parse().unwrap(), Arch::X64)
+        check_package(file.path(), name, wanted)
+    }
+
+    fn check_bytes(bytes: &[u8], name: &str) -> Result<Container, PackageError> {
+        check_as(bytes, name, &WANTED).map(|checked| checked.container)
+    }
+
+    /// A cabinet with one member.
+    fn packed(name: &str, content: &[u8]) -> Vec<u8> {
+        let mut builder = cab::CabinetBuilder::new();
+        let folder = builder.add_folder(cab::CompressionType::MsZip);
+        folder.add_file(name);
+        let mut writer = builder.build(Cursor::new(Vec::new())).unwrap();
+        while let Some(mut file) = writer.next_file().unwrap() {
+            file.write_all(content).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn database(article: &str, version: &str, base: &str) -> String {
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<CompDB xmlns=\"urn:x\" \
+             BuildArch=\"amd64\" OSVersion=\"10.0.{base}\" TargetOSVersion=\"10.0.{version}\" \
+             Type=\"BuildUpdate\"><Features><Feature FeatureID=\"CumulativeUpdate_{article}\" \
+             Type=\"CumulativeUpdate\"/></Features></CompDB>"
+        )
     }
 
     fn refusal(bytes: &[u8], name: &str) -> String {
@@ -269,6 +478,82 @@ mod tests {
     fn a_cabinet_of_something_else_is_no_update() {
         let words = refusal(&cabinet("readme.txt", b"hello"), "a.msu");
         assert!(words.contains("pkgProperties"), "{words}");
+    }
+
+    #[test]
+    fn properties_of_differential_packages_are_read_too() {
+        let name = "Windows10.0-KB4549949-x64-pkgProperties_PSFX.txt";
+        assert!(check_bytes(&cabinet(name, PROPERTIES.as_bytes()), "a.msu").is_ok());
+        let other = PROPERTIES.replace("4549949", "4549950");
+        assert!(check_bytes(&cabinet(name, other.as_bytes()), "a.msu").is_err());
+    }
+
+    #[test]
+    fn metadata_says_article_build_and_base_however_deep_it_is_packed() {
+        let xml = database("KB4549949", "17763.1158", "17763.1");
+        let inner = packed("LCUCompDB_KB4549949.xml", xml.as_bytes());
+        let aggregated = packed("LCUCompDB_KB4549949.xml.cab", &inner);
+        for msu in [
+            cabinet("LCUCompDB_KB4549949.xml", xml.as_bytes()),
+            cabinet("LCUCompDB_KB4549949.xml.cab", &inner),
+            cabinet(
+                "Metadata.cab",
+                &packed("LCUCompDB_KB4549949.xml", xml.as_bytes()),
+            ),
+            cabinet("onepackage.AggregatedMetadata.cab", &aggregated),
+        ] {
+            assert_eq!(check_bytes(&msu, "a.msu").unwrap(), Container::Cabinet);
+        }
+        let refused = |xml: &str| {
+            let msu = cabinet("Metadata.cab", &packed("LCUCompDB_KB1.xml", xml.as_bytes()));
+            refusal(&msu, "a.msu")
+        };
+        assert_eq!(
+            refused(&database("KB4549949", "17763.1159", "17763.1")),
+            "it is a package for article 4549949 and amd64, which leads to 17763.1159, \
+             expected article 4549949 and amd64, 17763.1158"
+        );
+        assert!(refused(&database("KB4549949", "17763.1158", "17763.1158")).contains("builds on"));
+        assert!(refused(&database("KB4549950", "17763.1158", "17763.1")).contains("4549950"));
+        // The same package for two builds.
+        let twin = database("KB4549949", "17762.1158", "17762.1");
+        let msu = cabinet(
+            "Metadata.cab",
+            &packed("LCUCompDB_KB1.xml", twin.as_bytes()),
+        );
+        assert!(check_bytes(&msu, "a.msu").is_ok());
+    }
+
+    #[test]
+    fn names_inside_are_the_last_resort() {
+        let msu = |name: &str| cabinet(name, b"");
+        assert!(check_bytes(&msu("Windows10.0-KB4549949-x64.cab"), "a.msu").is_ok());
+        assert!(check_bytes(&msu("Windows11.0-KB4549949-x64_PSFX.psf"), "a.msu").is_ok());
+        let words = refusal(&msu("Windows10.0-KB4549949-arm64.cab"), "a.msu");
+        assert!(words.contains("arm64"), "{words}");
+        assert!(check_bytes(&msu("SSU-17763.1-x64.cab"), "a.msu").is_err());
+    }
+
+    #[test]
+    fn what_a_verified_package_does_not_say_is_no_reason_to_refuse_it() {
+        let verified = Wanted {
+            verified: true,
+            ..WANTED
+        };
+        let silent = check_as(&cabinet("readme.txt", b"hello"), "a.msu", &verified).unwrap();
+        assert_eq!(
+            silent.unsaid.as_deref(),
+            Some("it does not say which update it is")
+        );
+        let damaged = check_as(&update(PROPERTIES.as_bytes())[..60], "a.msu", &verified).unwrap();
+        assert_eq!(
+            damaged.unsaid.as_deref(),
+            Some("its cabinet cannot be read")
+        );
+        let other = PROPERTIES.replace("4549949", "4549950");
+        assert!(check_as(&update(other.as_bytes()), "a.msu", &verified).is_err());
+        let sound = check_as(&update(PROPERTIES.as_bytes()), "a.msu", &verified).unwrap();
+        assert_eq!(sound.unsaid, None);
     }
 
     #[test]

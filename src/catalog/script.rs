@@ -3,9 +3,11 @@
 
 use std::fmt::Write as _;
 
-use super::dialog::UpdateFile;
-use super::msu::{Container, article_in_name};
+use super::folder::Description;
+use super::msu::Container;
+use super::set::{Member, Role};
 use crate::diagnose::{Blame, Diagnose};
+use crate::net::Digest;
 use crate::windows::release::{self, Package};
 use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
@@ -15,18 +17,35 @@ use crate::windows::version::WindowsVersion;
 pub struct Script<'a> {
     /// The article.
     pub kb: Kb,
+    /// The name of the update's folder.
+    pub folder: &'a str,
     /// What the update is called.
     pub title: &'a str,
     /// What a node is afterwards; a revision that is not known is not checked.
     pub version: Option<WindowsVersion>,
-    /// The files, in the catalog's order.
-    pub files: &'a [UpdateFile],
-    /// What the files are, where they have been looked at.
-    pub container: Option<Container>,
+    /// The servicing stack that a node needs first.
+    pub stack: Option<WindowsVersion>,
+    /// The files, in the order in which they are installed.
+    pub items: &'a [Item],
     /// Where the node finds them.
     pub source: Source,
     /// Restart the node if that is needed.
     pub restart: bool,
+}
+
+/// One file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Its name.
+    pub name: String,
+    /// What it is to the update.
+    pub role: Role,
+    /// Where the catalog has it.
+    pub url: String,
+    /// What its bytes have to hash to.
+    pub digest: Option<Digest>,
+    /// What it is, where it has been looked at.
+    pub container: Option<Container>,
 }
 
 /// Where a node finds the files.
@@ -34,25 +53,17 @@ pub struct Script<'a> {
 pub enum Source {
     /// At the catalog's links.
     Links,
-    /// At this address, under their names: an intranet mirror.
+    /// In the update's folder at this address: an intranet mirror.
     Url(String),
-    /// In this folder of the node, or on this share.
+    /// In the update's folder in this one of the node, or on this share.
     Folder(String),
+    /// In the update's folder beside the script.
+    Beside,
 }
 
 /// Why there is no script.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// No file of the update carries its article.
-    #[error("none of the update's {count} files is named after {kb}: {names}")]
-    NoTarget {
-        /// The article.
-        kb: Kb,
-        /// How many there are.
-        count: usize,
-        /// Their names.
-        names: String,
-    },
     /// Nothing to verify a file with.
     #[error("the catalog gives no digest for {0}, so a node cannot tell whether it is genuine")]
     NoDigest(String),
@@ -73,6 +84,7 @@ impl Diagnose for ScriptError {
     }
 }
 
+const PARAMETERS: &str = include_str!("script/parameters.ps1");
 const BODY: &str = include_str!("script/install.ps1");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,20 +93,58 @@ enum Tool {
     Dism,
 }
 
+impl Item {
+    /// What the catalog lists.
+    pub fn listed(member: &Member) -> Self {
+        Self {
+            name: member.file.name.clone(),
+            role: member.role,
+            url: member.file.url.clone(),
+            digest: member.file.digests.best().cloned(),
+            container: None,
+        }
+    }
+
+    /// What was fetched.
+    pub fn fetched(description: &Description) -> Vec<Self> {
+        let files = description.files.iter();
+        files
+            .map(|file| Self {
+                name: file.name.clone(),
+                role: file.role,
+                url: file.url.clone(),
+                digest: file.digest(),
+                container: Some(file.container),
+            })
+            .collect()
+    }
+
+    fn has_ending(&self, ending: &str) -> bool {
+        let own = self.name.rsplit('.').next();
+        own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
+    }
+}
+
 impl Script<'_> {
     /// The script's text, for Windows PowerShell 5.1 and later.
     pub fn render(&self) -> Result<String, ScriptError> {
-        let target = self.target()?;
-        let tool = self.tool(target);
+        let odd = self
+            .items
+            .iter()
+            .find(|item| !item.has_ending("msu") && !item.has_ending("cab"));
+        if let Some(odd) = odd {
+            return Err(ScriptError::Kind(odd.name.clone()));
+        }
         let mut text = format!(
             "#Requires -Version 5.1\n#Requires -RunAsAdministrator\n\
              # Installs {} on this node: {}.\n\
-             # Checks first what is there, so that it can be run again at any time.\n\n\
-             $hotfix = @{{\n",
+             # Checks first what is there, so that it can be run again at any time.\n\n",
             self.kb,
             comment(self.title)?,
         );
-        self.settings(&mut text, target, tool)?;
+        text.push_str(PARAMETERS);
+        text.push_str("\n$hotfix = @{\n");
+        self.settings(&mut text)?;
         text.push_str("}\n");
         text.push_str(BODY);
         if !text.is_ascii() {
@@ -104,26 +154,30 @@ impl Script<'_> {
         Ok(text)
     }
 
-    fn settings(
-        &self,
-        text: &mut String,
-        target: &UpdateFile,
-        tool: Tool,
-    ) -> Result<(), ScriptError> {
+    fn settings(&self, text: &mut String) -> Result<(), ScriptError> {
         let number = |number: Option<u32>| {
             number.map_or_else(|| "$null".to_owned(), |number| number.to_string())
         };
         let build = self.version.map(|version| version.build);
         let revision = self.version.and_then(|version| version.revision);
+        let stack = match self.stack {
+            Some(stack) => quoted(&stack.os_version())?,
+            None => "$null".to_owned(),
+        };
         let folder = match &self.source {
-            Source::Folder(folder) => quoted(folder)?,
+            Source::Folder(folder) => {
+                let folder = folder.trim_end_matches(['\\', '/']);
+                quoted(&format!("{folder}\\{}", self.folder))?
+            }
+            Source::Beside => format!("\"$PSScriptRoot\\{}\"", self.folder),
             // Only administrators write there, so a verified file stays what it is.
-            _ => format!(
+            Source::Links | Source::Url(_) => format!(
                 "(Join-Path $env:ProgramFiles {})",
-                quoted(&format!("wincimg\\{}", self.kb))?
+                quoted(&format!("wincimg\\{}", self.folder))?
             ),
         };
-        let switch = if self.restart { "$true" } else { "$false" };
+        let switch = |on: bool| if on { "$true" } else { "$false" };
+        let tool = self.tool();
         let tool_name = match tool {
             Tool::Wusa => "wusa",
             Tool::Dism => "dism",
@@ -135,44 +189,41 @@ impl Script<'_> {
         line("Article", &quoted(&self.kb.to_string())?);
         line("Build", &number(build));
         line("Revision", &number(revision));
+        line("Stack", &stack);
         line("Tool", &quoted(tool_name)?);
-        line("Restart", switch);
+        line("Restart", switch(self.restart));
         line("Folder", &folder);
+        line("Beside", switch(self.source == Source::Beside));
         line("Files", "@(");
-        for file in self.files {
-            let _ = writeln!(text, "        {}", self.file(file)?);
+        for item in self.items {
+            let _ = writeln!(text, "        {}", self.file(item)?);
         }
         text.push_str("    )\n");
-        let install = self.install(target, tool);
+        // DISM finds checkpoints beside the target by itself; wusa wants what comes before it first.
+        let install = self
+            .items
+            .iter()
+            .filter(|item| tool == Tool::Wusa || item.role != Role::Checkpoint);
         let names: Result<Vec<String>, ScriptError> =
-            install.map(|file| quoted(&file.name)).collect();
+            install.map(|item| quoted(&item.name)).collect();
         let _ = writeln!(text, "    Install  = @({})", names?.join(", "));
         Ok(())
     }
 
-    /// What is handed to the tool: DISM finds checkpoint files beside the target by itself, wusa
-    /// wants what comes before the target first.
-    fn install<'s>(
-        &'s self,
-        target: &'s UpdateFile,
-        tool: Tool,
-    ) -> impl Iterator<Item = &'s UpdateFile> {
-        let before = self
-            .files
-            .iter()
-            .filter(move |file| tool == Tool::Wusa && file.name != target.name);
-        before.chain([target])
-    }
-
-    fn file(&self, file: &UpdateFile) -> Result<String, ScriptError> {
-        let digest = file
-            .digests
-            .best()
-            .ok_or_else(|| ScriptError::NoDigest(file.name.clone()))?;
+    fn file(&self, item: &Item) -> Result<String, ScriptError> {
+        let digest = item
+            .digest
+            .as_ref()
+            .ok_or_else(|| ScriptError::NoDigest(item.name.clone()))?;
         let url = match &self.source {
-            Source::Links => Some(file.url.clone()),
-            Source::Url(mirror) => Some(format!("{}/{}", mirror.trim_end_matches('/'), file.name)),
-            Source::Folder(_) => None,
+            Source::Links => Some(item.url.clone()),
+            Source::Url(mirror) => Some(format!(
+                "{}/{}/{}",
+                mirror.trim_end_matches('/'),
+                self.folder,
+                item.name
+            )),
+            Source::Folder(_) | Source::Beside => None,
         };
         let url = match url {
             Some(url) => format!("; Url = {}", quoted(&url)?),
@@ -180,57 +231,28 @@ impl Script<'_> {
         };
         Ok(format!(
             "@{{ Name = {}; Algorithm = '{}'; Digest = '{}'{url} }}",
-            quoted(&file.name)?,
+            quoted(&item.name)?,
             digest.algorithm().as_ref().to_ascii_uppercase(),
             digest.digest(),
         ))
     }
 
-    /// The file that is the update; others are what it builds on.
-    fn target(&self) -> Result<&UpdateFile, ScriptError> {
-        let target = match self.files {
-            [only] => Some(only),
-            files => files
-                .iter()
-                .find(|file| article_in_name(&file.name) == Some(self.kb)),
-        };
-        let target = target.ok_or_else(|| {
-            let names: Vec<&str> = self.files.iter().map(|file| file.name.as_str()).collect();
-            ScriptError::NoTarget {
-                kb: self.kb,
-                count: names.len(),
-                names: names.join(", "),
-            }
-        })?;
-        let odd = self
-            .files
-            .iter()
-            .find(|file| !has_ending(file, "msu") && !has_ending(file, "cab"));
-        match odd {
-            Some(odd) => Err(ScriptError::Kind(odd.name.clone())),
-            None => Ok(target),
-        }
-    }
-
-    fn tool(&self, target: &UpdateFile) -> Tool {
-        let wim = match (self.container, self.version) {
+    fn tool(&self) -> Tool {
+        let target = self.items.iter().find(|item| item.role == Role::Target);
+        let container = target.and_then(|target| target.container);
+        let wim = match (container, self.version) {
             (Some(container), _) => container == Container::Wim,
             (None, Some(version)) => release::up_to_build(version.build)
                 .is_some_and(|release| release.package == Package::Wim),
             // Sets of files came with checkpoints, and these with WIMs.
-            (None, None) => self.files.len() > 1,
+            (None, None) => self.items.iter().any(|item| item.role == Role::Checkpoint),
         };
-        if wim || has_ending(target, "cab") {
+        if wim || target.is_some_and(|target| target.has_ending("cab")) {
             Tool::Dism
         } else {
             Tool::Wusa
         }
     }
-}
-
-fn has_ending(file: &UpdateFile, ending: &str) -> bool {
-    let own = file.name.rsplit('.').next();
-    own.is_some_and(|own| own.eq_ignore_ascii_case(ending))
 }
 
 /// A text as PowerShell reads it back: in single quotes, of which it knows five.

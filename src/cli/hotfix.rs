@@ -24,7 +24,7 @@ use crate::progress::Progress;
 #[command(after_help = "Examples:\n  \
     wincimg hotfix resolve 17763.1158\n  \
     wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
-    wincimg hotfix script 17763.1158 --files ./hotfix --output install.ps1")]
+    wincimg hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1")]
 pub(super) struct Hotfix {
     #[command(subcommand)]
     command: HotfixCommand,

@@ -41,13 +41,17 @@ pub(super) fn patch_commands(
     hosts: &[&Node],
     flags: &Flags,
 ) -> Vec<String> {
-    let exact = Updates::embedded().exact(to).is_some();
+    let exact = Updates::known().exact(to).is_some();
     let what = match kb {
         Some(kb) if !exact => kb.to_string(),
         None if !exact => format!("--latest {}", to.build),
         _ => to.to_string(),
     };
-    let mut commands = vec![format!("wincimg hotfix script {what} --output install.ps1")];
+    // A script for each update: one build's must not take the place of another's.
+    let script = kb.map_or_else(|| to.to_string(), |kb| kb.to_string());
+    let mut commands = vec![format!(
+        "wincimg hotfix script {what} --output {script}.ps1"
+    )];
     if let [host] = hosts
         && let Some(name) = &host.name
     {

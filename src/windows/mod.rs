@@ -22,6 +22,7 @@ pub mod compat;
 pub mod hive;
 pub mod iis;
 pub mod path;
+pub mod prerequisite;
 pub mod quoting;
 pub mod regfile;
 pub mod registry;

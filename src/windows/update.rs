@@ -39,6 +39,12 @@ impl FromStr for Kb {
 }
 
 impl Kb {
+    /// The article of this number.
+    #[cfg(test)]
+    pub const fn of(number: u32) -> Self {
+        Self(number)
+    }
+
     /// The number alone.
     pub fn number(self) -> u32 {
         self.0

@@ -1,8 +1,7 @@
 //! `wincimg hotfix resolve|search|script`, driven as a user would against a catalog inside the test.
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
-use std::path::Path;
 
 use crate::fake_catalog::desk::{Desk, FILE};
 use crate::fake_catalog::{ERROR_PAGE, Instead, msu};
@@ -122,8 +121,8 @@ fn a_page_carried_here_is_read_from_its_file() {
         .said("cannot read none.md");
     let folder = ["--refresh", "--release-info", "."];
     desk.run(&[&["resolve", "20348.5550"], &folder[..]].concat())
-        .ended_with(2)
-        .said(". is not a file");
+        .ended_with(3)
+        .said("it is a folder");
 }
 
 #[test]
@@ -284,7 +283,7 @@ fn a_script_installs_what_the_catalog_lists() {
     .ended_with(0);
     let script = fs::read_to_string(desk.folder.path().join("a.ps1")).unwrap();
     assert!(
-        script.contains(&format!("Url = '{mirror}/{FILE}'")),
+        script.contains(&format!("Url = '{mirror}/KB4549949/{FILE}'")),
         "{script}"
     );
     assert!(script.contains("Restart  = $true"), "{script}");
@@ -294,74 +293,132 @@ fn a_script_installs_what_the_catalog_lists() {
 
 #[test]
 fn a_script_for_a_folder_says_what_is_missing() {
-    let desk = Desk::new();
-    fs::create_dir(desk.out()).unwrap();
+    let (desk, _) = Desk::with_april_2020();
     let files = ["script", "17763.1158", "--files", "out"];
-    desk.run(&files).ended_with(2).said("--from-dir");
-    let with_source = [&files[..], &["--from-dir", "C:\\hotfix"]].concat();
-    desk.run(&with_source)
+    desk.run(&files)
         .ended_with(3)
         .said("wincimg hotfix fetch KB4549949 --output out");
-    fs::write(desk.out().join(FILE), b"MSWIM").unwrap();
-    desk.run(&with_source)
-        .ended_with(3)
-        .said("it begins with 4d5357494d");
+    // A file that nobody fetched is none of an update.
+    fs::create_dir_all(desk.out()).unwrap();
     fs::write(desk.out().join(FILE), msu("4549949", "amd64", 5)).unwrap();
-    let script = desk.run(&with_source).ended_with(0).stdout;
-    assert!(script.contains("Algorithm = 'SHA256'"), "{script}");
+    desk.run(&files).ended_with(3).said("out has no KB4549949");
+    desk.fetch().ended_with(0);
+    let script = desk.run(&files).ended_with(0).stdout;
+    assert!(script.contains("Algorithm = 'SHA1'"), "{script}");
+    assert!(
+        script.contains("Folder   = \"$PSScriptRoot\\KB4549949\""),
+        "{script}"
+    );
+    let share = [&files[..], &["--from-dir", "C:\\hotfix\\"]].concat();
+    let script = desk.run(&share).ended_with(0).stdout;
+    assert!(
+        script.contains("Folder   = 'C:\\hotfix\\KB4549949'"),
+        "{script}"
+    );
 }
 
-/// PowerShell's own parser, then a grammar of it; each ends with 0 only if there is no error.
-const PARSERS: [[&str; 3]; 2] = [
-    [
-        "pwsh",
-        "-Command",
-        "$errors = $null; [void][Management.Automation.Language.Parser]::ParseFile(\
-         $env:SCRIPT, [ref]$null, [ref]$errors); $errors; exit $errors.Count",
-    ],
-    [
-        "python3",
-        "-c",
-        "import os, tree_sitter, tree_sitter_powershell as powershell\n\
-         parser = tree_sitter.Parser(tree_sitter.Language(powershell.language()))\n\
-         tree = parser.parse(open(os.environ['SCRIPT'], 'rb').read())\n\
-         exit(1 if tree.root_node.has_error else 0)",
-    ],
-];
+/// Where a grammar of PowerShell finds no way on, by line.
+fn syntax_errors(script: &str) -> Vec<String> {
+    let mut parser = tree_sitter::Parser::new();
+    parser
+        .set_language(&tree_sitter_powershell::LANGUAGE.into())
+        .unwrap();
+    let script = script.trim_start_matches('\u{feff}');
+    let tree = parser.parse(script, None).unwrap();
+    let mut errors = Vec::new();
+    let mut rest = vec![tree.root_node()];
+    while let Some(node) = rest.pop() {
+        if node.is_error() || node.is_missing() {
+            let line = node.start_position().row;
+            errors.push(format!("{}: {:?}", line + 1, script.lines().nth(line)));
+        }
+        let mut cursor = node.walk();
+        rest.extend(
+            node.children(&mut cursor)
+                .filter(tree_sitter::Node::has_error),
+        );
+    }
+    errors
+}
 
 #[test]
-fn the_script_passes_a_powershell_parser_if_one_is_at_hand() {
+fn scripts_are_powershell_by_its_grammar() {
     let (desk, _) = Desk::with_april_2020();
-    desk.ask(&["script", "17763.1158", "--output", "sound.ps1"])
-        .ended_with(0);
-    let sound = desk.folder.path().join("sound.ps1");
-    let broken = desk.folder.path().join("broken.ps1");
-    fs::write(&broken, fs::read_to_string(&sound).unwrap() + "\nif (").unwrap();
-    let accepts = |[program, flag, code]: [&str; 3], script: &Path| {
-        let mut command = std::process::Command::new(program);
-        command
-            .args([flag, code])
-            .env("SCRIPT", script)
-            .output()
-            .is_ok_and(|o| o.status.success())
-    };
-    // A parser that is not there or does not work accepts nothing.
-    let at_hand: Vec<_> = PARSERS
-        .into_iter()
-        .filter(|[program, flag, _]| {
-            let import = if *flag == "-c" {
-                "import tree_sitter, tree_sitter_powershell"
-            } else {
-                "exit 0"
-            };
-            accepts([program, flag, import], &sound)
-        })
-        .collect();
-    if at_hand.is_empty() {
-        eprintln!("skipped: there is neither pwsh nor python3 with tree-sitter-powershell");
+    desk.fetch().ended_with(0);
+    for more in [
+        &[][..],
+        &["--restart", "--from-url", "https://mirror.lan/it's"],
+        &["--files", "out"],
+        &["--files", "out", "--from-dir", "C:\\f\u{fc}r 'alle'"],
+    ] {
+        let script = desk.ask(&[&["script", "17763.1158"], more].concat());
+        let script = script.ended_with(0).stdout;
+        assert_eq!(syntax_errors(&script), [""; 0]);
+        assert_ne!(syntax_errors(&(script + "\nif (")), [""; 0]);
     }
-    for parser in at_hand {
-        assert!(accepts(parser, &sound), "{parser:?}");
-        assert!(!accepts(parser, &broken), "{parser:?}");
+}
+
+#[test]
+fn the_script_changes_nothing_before_its_files_are_verified() {
+    let (desk, _) = Desk::with_april_2020();
+    let script = desk.ask(&["script", "17763.1158"]).ended_with(0).stdout;
+    let (_, install) = script.split_once("function Install-Hotfix {").unwrap();
+    let (install, _) = install.split_once("\n}").unwrap();
+    let at = |words: &str| install.find(words).unwrap();
+    assert!(at("Assert-Build") < at("Get-VerifiedFile"));
+    assert!(at("Get-VerifiedFile") < at("Disable-AutomaticUpdate"));
+    assert!(at("Disable-AutomaticUpdate") < at("Install-Package"));
+    // Where a node is changed, -WhatIf is asked before.
+    for changing in [
+        "Set-AutomaticUpdate 1",
+        "Remove-WindowsPackage -Online",
+        "Add-Package $path",
+    ] {
+        let (before, _) = script.split_once(changing).unwrap();
+        let function = before.rsplit("\nfunction ").next().unwrap();
+        assert!(function.contains("$PSCmdlet.ShouldProcess("), "{changing}");
     }
+    assert!(!script.contains("[Console]::Error"));
+}
+
+/// The commands of an example in a help text.
+fn examples(help: &str) -> Vec<String> {
+    help.lines()
+        .filter_map(|line| line.strip_prefix("  wincimg "))
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn every_command_of_the_help_texts_runs() {
+    let mut run = 0;
+    for about in ["", "resolve", "search", "fetch", "script"] {
+        let (desk, _) = Desk::with_april_2020();
+        let newest = "2026-09 Cumulative Update for Microsoft server operating system version 24H2 for x64-based Systems (KB5129235)";
+        let wim = b"MSWIM\0\0\0".to_vec();
+        desk.catalog
+            .publish(newest, &[("windows11.0-kb5129235-x64.msu", wim)]);
+        desk.catalog
+            .set_release_info(include_str!("../data/windows-server-release-info.html"));
+        // What examples begin with that go on from a fetch.
+        desk.ask(&["fetch", "17763.1158", "--output", "./hotfix"])
+            .ended_with(0);
+        let help = desk.run(&[&[about], &["--help"][..]].concat()[usize::from(about.is_empty())..]);
+        for example in examples(&help.ended_with(0).stdout) {
+            let mut words = vec![format!("wincimg {example}")];
+            let catalog = format!("http://{}", desk.catalog.host);
+            if !example.starts_with("hotfix resolve") {
+                words.push(format!("--catalog {catalog}"));
+            }
+            if example.contains("--refresh") {
+                words.push(format!("--release-info {catalog}/release-info"));
+            }
+            words.push(format!("--insecure-registry {}", desk.catalog.host));
+            let line = words.join(" ");
+            let output = desk.shell(&line);
+            assert!(output.status.success(), "{line}: {output:?}");
+            run += 1;
+        }
+    }
+    assert!(run >= 12, "{run}");
 }

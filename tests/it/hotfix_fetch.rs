@@ -5,6 +5,7 @@ use std::fs;
 
 use crate::fake_catalog::desk::{Desk, FILE, TITLE};
 use crate::fake_catalog::{ERROR_PAGE, Fault, Instead, Listed, msu};
+use crate::support::programs;
 
 #[test]
 fn an_overloaded_catalog_is_asked_again() {
@@ -22,9 +23,9 @@ fn an_overloaded_catalog_is_asked_again() {
 fn the_update_of_a_build_is_fetched_verified_and_not_fetched_twice() {
     let (desk, bytes) = Desk::with_april_2020();
     let outcome = desk.fetch().ended_with(0);
-    assert_eq!(outcome.stdout, format!("out/{FILE}\n"));
+    assert_eq!(outcome.stdout, format!("out/KB4549949/{FILE}\n"));
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), [FILE]);
+    assert_eq!(desk.names(), ["update.json", FILE]);
     assert_eq!(desk.file_requests(), [format!("GET /files/{FILE}")]);
 
     let again = desk.ask(&["fetch", "KB4549949", "--output", "out", "--format", "json"]);
@@ -34,7 +35,7 @@ fn the_update_of_a_build_is_fetched_verified_and_not_fetched_twice() {
     assert_eq!(json["build"], "17763.1158");
     assert_eq!(json["title"], TITLE);
     let file = &json["files"][0];
-    assert_eq!(file["path"], format!("out/{FILE}"));
+    assert_eq!(file["path"], format!("out/KB4549949/{FILE}"));
     assert_eq!(file["size"], bytes.len());
     assert_eq!(
         (&file["verified"], &file["downloaded"]),
@@ -66,7 +67,7 @@ fn a_sha256_is_preferred() {
 #[test]
 fn a_file_of_other_content_under_the_name_is_replaced() {
     let (desk, bytes) = Desk::with_april_2020();
-    fs::create_dir(desk.out()).unwrap();
+    fs::create_dir_all(desk.out()).unwrap();
     fs::write(desk.out().join(FILE), "something else").unwrap();
     desk.fetch().ended_with(0).said("downloading it again");
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
@@ -112,7 +113,7 @@ fn a_run_that_was_broken_off_is_continued_by_the_next_one() {
         [format!("GET /files/{FILE} bytes=150000-")]
     );
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), [FILE]);
+    assert_eq!(desk.names(), ["update.json", FILE]);
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn pieces_that_do_not_fit_together_are_begun_again_even_if_the_server_does_not_t
         .change_served(FILE, |served| served.bytes.reverse());
     desk.fetch().ended_with(0).said("beginning again");
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), [FILE]);
+    assert_eq!(desk.names(), ["update.json", FILE]);
 }
 
 #[test]
@@ -234,8 +235,13 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
     let outcome = desk
         .ask(&["fetch", "26100.33296", "--output", "out"])
         .ended_with(0);
-    assert_eq!(outcome.stdout, format!("out/{checkpoint}\nout/{target}\n"));
-    assert_eq!(desk.names(), [checkpoint, target]);
+    let folder = "out/KB5120233";
+    assert_eq!(
+        outcome.stdout,
+        format!("{folder}/{checkpoint}\n{folder}/{target}\n")
+    );
+    let names = desk.names_in(folder);
+    assert_eq!(names, ["update.json", checkpoint, target]);
 
     let script = desk
         .run(&[
@@ -254,7 +260,7 @@ fn all_files_of_a_checkpoint_set_are_fetched() {
         "{script}"
     );
     assert!(
-        script.contains("Folder   = '\\\\share\\hotfix'"),
+        script.contains("Folder   = '\\\\share\\hotfix\\KB5120233'"),
         "{script}"
     );
 }
@@ -291,7 +297,7 @@ fn a_link_without_tls_is_good_enough_for_a_file_with_a_digest_alone() {
     desk.ask(&["fetch", "17763.1158", "--output", "out", "--without-digest"])
         .ended_with(3)
         .said(&format!("add --insecure-registry {elsewhere}"));
-    assert_eq!(desk.names(), [""; 0]);
+    assert_eq!(desk.names(), ["update.json"]);
 }
 
 #[test]
@@ -347,11 +353,280 @@ fn ten_that_want_the_same_update_at_once_all_get_it() {
     let mut waited = 0;
     for outcome in outcomes {
         let outcome = outcome.ended_with(0);
-        assert_eq!(outcome.stdout, format!("out/{FILE}\n"));
+        assert_eq!(outcome.stdout, format!("out/KB4549949/{FILE}\n"));
         waited += usize::from(outcome.stderr.contains("waiting for it"));
     }
     assert!(waited > 0);
     assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
-    assert_eq!(desk.names(), [FILE]);
+    assert_eq!(desk.names(), ["update.json", FILE]);
     assert_eq!(desk.file_requests().len(), 1);
+}
+
+/// Publishes what brings a build of Server 2016 to two revisions, and what the newer one needs first.
+fn with_two_updates_of_2016() -> Desk {
+    let desk = Desk::new();
+    let title = |month: &str, kind: &str, article: &str| {
+        format!("{month} {kind} for Windows Server 2016 for x64-based Systems (KB{article})")
+    };
+    for (month, kind, article) in [
+        ("2017-01", "Cumulative Update", "3213986"),
+        ("2026-01", "Cumulative Update", "5073722"),
+        ("2026-01", "Servicing Stack Update", "5073447"),
+    ] {
+        let file = format!("windows10.0-kb{article}-x64.msu");
+        let bytes = msu(article, "amd64", 1000);
+        desk.catalog
+            .publish(&title(month, kind, article), &[(&file, bytes)]);
+    }
+    desk
+}
+
+#[test]
+fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
+    let desk = with_two_updates_of_2016();
+    for build in ["14393.693", "14393.8783"] {
+        desk.ask(&["fetch", build, "--output", "hotfix"])
+            .ended_with(0);
+    }
+    assert_eq!(
+        desk.names_in("hotfix/KB5073722"),
+        [
+            "update.json",
+            "windows10.0-kb5073447-x64.msu",
+            "windows10.0-kb5073722-x64.msu"
+        ]
+    );
+    let script = |build: &str| {
+        let output = format!("hotfix/{build}.ps1");
+        desk.run(&["script", build, "--files", "hotfix", "--output", &output])
+            .ended_with(0);
+        fs::read_to_string(desk.folder.path().join(output)).unwrap()
+    };
+    let old = script("14393.693");
+    assert!(
+        old.contains("Install  = @('windows10.0-kb3213986-x64.msu')"),
+        "{old}"
+    );
+    assert!(old.contains("Revision = 693"), "{old}");
+    assert!(!old.contains("5073722"), "{old}");
+    let new = script("14393.8783");
+    let both = "@('windows10.0-kb5073447-x64.msu', 'windows10.0-kb5073722-x64.msu')";
+    assert!(new.contains(&format!("Install  = {both}")), "{new}");
+    assert!(!new.contains("3213986"), "{new}");
+    // A Server 2019 script gets neither.
+    desk.run(&["script", "17763.1158", "--files", "hotfix"])
+        .ended_with(3)
+        .said("hotfix has no KB4549949")
+        .said("wincimg hotfix fetch KB4549949 --output hotfix");
+}
+
+#[test]
+fn what_an_update_needs_first_is_said_where_the_catalog_lacks_it() {
+    let desk = Desk::new();
+    let file = "windows10.0-kb5122876-x64.msu";
+    desk.catalog.publish(
+        "2026-09 Cumulative Update for Windows Server 2019 for x64-based Systems (KB5122876)",
+        &[(file, msu("5122876", "amd64", 1000))],
+    );
+    let fetch = ["fetch", "17763.9245", "--output", "out"];
+    desk.ask(&fetch)
+        .ended_with(1)
+        .said("KB5122876 needs KB5005112 first")
+        .said("--without-prerequisites");
+    desk.ask(&[&fetch[..], &["--without-prerequisites"]].concat())
+        .ended_with(0);
+    let stack = "windows10.0-kb5005112-x64.msu";
+    desk.catalog.publish(
+        "2021-08 Servicing Stack Update for Windows Server 2019 for x64-based Systems (KB5005112)",
+        &[(stack, msu("5005112", "amd64", 1000))],
+    );
+    let json = desk
+        .ask(&[&fetch[..], &["--format", "json"]].concat())
+        .ended_with(0)
+        .json();
+    let roles: Vec<_> = json["files"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|file| file["role"].as_str().unwrap())
+        .collect();
+    assert_eq!(roles, ["servicing-stack", "target"]);
+}
+
+#[test]
+fn a_folder_that_is_not_what_was_fetched_makes_no_script() {
+    let (desk, bytes) = Desk::with_april_2020();
+    desk.fetch().ended_with(0);
+    let script = || desk.run(&["script", "17763.1158", "--files", "out"]);
+    script().ended_with(0);
+    // The update's own folder will do as well.
+    desk.run(&["script", "17763.1158", "--files", "out/KB4549949"])
+        .ended_with(0);
+
+    let stranger = desk.out().join("windows10.0-kb5000000-x64.msu");
+    fs::write(&stranger, "x").unwrap();
+    script()
+        .ended_with(3)
+        .said("has files that its update.json does not list: windows10.0-kb5000000-x64.msu");
+    fs::remove_file(stranger).unwrap();
+
+    let mut changed = bytes.clone();
+    changed[5000] ^= 1;
+    for (content, problem) in [
+        (&changed[..], "it has another digest"),
+        (&bytes[1..], "it has another size"),
+    ] {
+        fs::write(desk.out().join(FILE), content).unwrap();
+        script().ended_with(3).said(problem);
+    }
+    fs::remove_file(desk.out().join(FILE)).unwrap();
+    script().ended_with(3).said("it is not there");
+
+    let description = desk.out().join("update.json");
+    let sound = fs::read_to_string(&description).unwrap();
+    for (from, to, problem) in [
+        ("KB4549949\"", "KB4549950\"", "it is about KB4549950"),
+        ("\"x64\"", "\"arm64\"", "for arm64"),
+        (
+            "windows10.0-kb4549949",
+            "../kb4549949",
+            "is not a plain name",
+        ),
+        ("sha1:", "md5:", "invalid digest"),
+        ("\"format\": 1", "\"format\": 9", "format 9"),
+        ("\"target\"", "\"checkpoint\"", "does not list one target"),
+        ("{", "", "expected"),
+    ] {
+        let damaged = sound.replacen(from, to, 1);
+        assert_ne!(damaged, sound, "{from}");
+        fs::write(&description, damaged).unwrap();
+        fs::write(desk.out().join(FILE), &bytes).unwrap();
+        script().ended_with(3).said(problem);
+    }
+}
+
+#[test]
+fn links_that_lead_elsewhere_than_into_the_world_are_refused() {
+    let (desk, _) = Desk::with_april_2020();
+    for host in ["169.254.169.254", "[fe80::1]"] {
+        desk.catalog
+            .change_last(|update| update.files[0].host = Some(host.to_owned()));
+        let words = "it is link-local, where clouds keep their credentials";
+        desk.fetch().ended_with(3).said(words);
+        desk.ask(&["script", "17763.1158"])
+            .ended_with(3)
+            .said(words);
+    }
+    for link in ["file:///etc/passwd", "//server/share/a.msu"] {
+        desk.catalog
+            .change_last(|update| update.files[0].link = Some(link.to_owned()));
+        desk.fetch().ended_with(3).said("it is not a web address");
+    }
+    assert_eq!(desk.file_requests(), [""; 0]);
+}
+
+#[test]
+fn a_fetch_that_takes_too_long_ends() {
+    let (desk, _) = Desk::with_april_2020();
+    desk.catalog.fail(FILE, [Fault::Slow]);
+    let began = std::time::Instant::now();
+    desk.ask(&[
+        "fetch",
+        "17763.1158",
+        "--output",
+        "out",
+        "--timeout",
+        "300ms",
+    ])
+    .ended_with(3)
+    .said("reached the time limit of 0.3 seconds");
+    assert!(began.elapsed() < std::time::Duration::from_secs(20));
+}
+
+/// A package as Windows 11 and Server 23H2 have it: no properties, but metadata in cabinets in
+/// cabinets. Made by a program that others wrote.
+fn uup_style(article: &str, version: &str) -> Option<Vec<u8>> {
+    let gcab = programs::component("gcab")?;
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &[u8]| fs::write(folder.path().join(name), text).unwrap();
+    let pack = |cabinet: &str, names: &[&str]| {
+        let mut command = std::process::Command::new(&gcab);
+        command.current_dir(folder.path());
+        command.args(["-c", "-z", "-n", cabinet]).args(names);
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    };
+    let database = format!("LCUCompDB_KB{article}.xml");
+    let xml = format!(
+        "<?xml version=\"1.0\"?><CompDB xmlns=\"http://schemas.microsoft.com/embedded/2004/10/ImageUpdate\" \
+         BuildArch=\"amd64\" OSVersion=\"10.0.25398.1\" TargetOSVersion=\"10.0.{version}\" \
+         Type=\"BuildUpdate\"><Features><Feature FeatureID=\"CumulativeUpdate_KB{article}\" \
+         Type=\"CumulativeUpdate\"/></Features></CompDB>"
+    );
+    write(&database, xml.as_bytes());
+    let packed = format!("{database}.cab");
+    pack(&packed, &[&database]);
+    let metadata = "onepackage.AggregatedMetadata.cab";
+    pack(metadata, &[&packed]);
+    let members = [
+        "DesktopDeployment.cab",
+        "SSU-25398.2000-x64.cab",
+        "WSUSSCAN.cab",
+    ];
+    for name in members {
+        write(name, &vec![7; 50_000]);
+    }
+    let msu = "update.msu";
+    pack(msu, &[&members[..], &[metadata]].concat());
+    Some(fs::read(folder.path().join(msu)).unwrap())
+}
+
+#[test]
+fn packages_as_server_23h2_has_them_are_read_by_their_metadata() {
+    let file = "windows11.0-kb5087541-x64.msu";
+    for (version, code) in [("25398.2330", 0), ("25398.2276", 3)] {
+        let Some(bytes) = uup_style("5087541", version) else {
+            return;
+        };
+        let desk = Desk::new();
+        desk.catalog.publish(
+            "2026-05 Cumulative Update for Microsoft server operating system, version 23H2 for x64-based Systems (KB5087541)",
+            &[(file, bytes)],
+        );
+        let outcome = desk
+            .ask(&["fetch", "25398.2330", "--output", "out"])
+            .ended_with(code);
+        if code == 3 {
+            outcome.said("which leads to 25398.2276");
+        } else {
+            let names = desk.names_in("out/KB5087541");
+            assert_eq!(names, ["update.json", file]);
+        }
+    }
+}
+
+#[test]
+fn a_genuine_package_that_says_nothing_of_itself_is_kept() {
+    let desk = Desk::new();
+    let mut builder = cab::CabinetBuilder::new();
+    builder
+        .add_folder(cab::CompressionType::None)
+        .add_file("readme.txt");
+    let mut writer = builder.build(std::io::Cursor::new(Vec::new())).unwrap();
+    while let Some(mut file) = writer.next_file().unwrap() {
+        std::io::Write::write_all(&mut file, b"hello").unwrap();
+    }
+    let bytes = writer.finish().unwrap().into_inner();
+    desk.catalog.publish(TITLE, &[(FILE, bytes.clone())]);
+    desk.fetch()
+        .ended_with(0)
+        .said("it does not say which update it is; its digest is the catalog's");
+    assert_eq!(fs::read(desk.out().join(FILE)).unwrap(), bytes);
+    // Nothing else vouches for it without the digest.
+    desk.catalog
+        .change_last(|update| update.files[0].sha1 = None);
+    let other = ["fetch", "17763.1158", "--output", "other"];
+    desk.ask(&[&other[..], &["--without-digest"]].concat())
+        .ended_with(3)
+        .said("neither the pkgProperties.txt nor the metadata");
 }

@@ -3,36 +3,105 @@ Set-StrictMode -Version 2.0
 $ErrorActionPreference = 'Stop'
 $ProgressPreference = 'SilentlyContinue'
 
-# Exit codes of this script: 0 done, 3010 done but a restart is needed, 1 failed.
+# Exit codes: 0 done, 3010 done but a restart is needed, 1 failed. The last output is an object that
+# says the same: Node, Build, State, Detail.
 $restartNeeded = 3010
+$isRemote = $Host.Name -eq 'ServerRemoteHost'
+$outcome = @{ Restart = $false }
+$own = Join-Path $env:ProgramFiles 'wincimg'
+$settings = Join-Path $own 'automatic-updates.txt'
+
+# What the installers' codes mean, and what to do.
+$meanings = @{
+    5           = 'access denied: run it as an administrator; wusa does not work in a remote session'
+    -2146498525 = '0x800f0823: the servicing stack of this node is too old; install the newest servicing stack update of its build, then run this again'
+    -2146498530 = '0x800f081e: not applicable: it is for another edition or architecture, or something that it builds on is missing'
+    -2147024894 = '0x80070002: a file is missing: restart the node and run "dism /online /cleanup-image /restorehealth"; on Server 2016, install the update of the month before'
+    -2147024883 = '0x8007000d: data is invalid: run "dism /online /cleanup-image /restorehealth"'
+    -2145124329 = '0x80240017: not applicable to this node: it is for another product, or a newer update is there'
+}
+
+# People who wait want to see what happens; of many nodes, one line each is enough.
+function Write-Step([string]$Text) {
+    if ($isRemote) { Write-Verbose $Text } else { Write-Host $Text }
+}
+
+function Get-Outcome([string]$State, [string]$Detail) {
+    $present = Get-PresentVersion
+    [pscustomobject]@{
+        Node   = $env:COMPUTERNAME
+        Build  = "$($present.Build).$($present.Revision)"
+        State  = $State
+        Detail = $Detail
+    }
+}
 
 function Get-PresentVersion {
     $nt = Get-ItemProperty -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion'
     [pscustomobject]@{ Build = [int]$nt.CurrentBuildNumber; Revision = [int]$nt.UBR }
 }
 
+# The newest servicing stack: its versions are the names of values.
+function Get-StackVersion {
+    $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\Version'
+    if (-not (Test-Path -LiteralPath $key)) { return $null }
+    $versions = (Get-Item -LiteralPath $key).Property | ForEach-Object { $_ -as [version] }
+    $versions | Where-Object { $null -ne $_ } | Sort-Object | Select-Object -Last 1
+}
+
+function Test-OldStack {
+    if ($null -eq $hotfix.Stack) { return $false }
+    $present = Get-StackVersion
+    ($null -ne $present) -and ($present -lt [version]$hotfix.Stack)
+}
+
 function Test-RestartPending {
     Test-Path -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending'
 }
 
-# Windows Update would move this node on from the version that its images need.
-function Disable-AutomaticUpdate {
-    $tool = Join-Path $env:SystemRoot 'System32\scregedit.wsf'
-    if (-not (Test-Path -LiteralPath $tool)) {
-        Write-Warning 'automatic updates stay as they are: this edition has no scregedit.wsf'
-        return
-    }
+function Get-UpdateTool { Join-Path $env:SystemRoot 'System32\scregedit.wsf' }
+
+function Set-AutomaticUpdate([int]$Option) {
+    $tool = Get-UpdateTool
     $runs = (Get-Service -Name wuauserv).Status -eq 'Running'
     if ($runs) { Stop-Service -Name wuauserv -Force }
     try {
-        & cscript.exe //nologo $tool /AU 1
-        if ($LASTEXITCODE -ne 0) { throw "scregedit.wsf /AU 1 ended with $LASTEXITCODE" }
+        & cscript.exe //nologo $tool /AU $Option | Out-Null
+        if ($LASTEXITCODE -ne 0) { throw "scregedit.wsf /AU $Option ended with $LASTEXITCODE" }
     } finally {
         if ($runs) { Start-Service -Name wuauserv }
     }
-    & cscript.exe //nologo $tool /AU /v
-    Write-Output 'automatic updates are off; to turn them on again:'
-    Write-Output "  Stop-Service wuauserv; cscript.exe //nologo `"$tool`" /AU 4; Start-Service wuauserv"
+}
+
+# Windows Update would move this node on from the version that its images need.
+function Disable-AutomaticUpdate {
+    if ($KeepAutomaticUpdates) { return }
+    if (-not (Test-Path -LiteralPath (Get-UpdateTool))) {
+        Write-Warning 'automatic updates stay as they are: this edition has no scregedit.wsf'
+        return
+    }
+    if (-not $PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'turn automatic updates off')) { return }
+    if (-not (Test-Path -LiteralPath $settings)) {
+        New-Item -ItemType Directory -Path $own -Force | Out-Null
+        $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update'
+        $before = 4
+        if (Test-Path -LiteralPath $key) {
+            $options = Get-ItemProperty -LiteralPath $key
+            if ($options.PSObject.Properties.Name -contains 'AUOptions') { $before = [int]$options.AUOptions }
+        }
+        Set-Content -LiteralPath $settings -Value $before
+    }
+    Set-AutomaticUpdate 1
+    Write-Step 'automatic updates are off; -Undo turns them on again'
+}
+
+function Restore-AutomaticUpdate {
+    if (-not (Test-Path -LiteralPath $settings)) { return 'automatic updates were not changed' }
+    $before = [int](Get-Content -LiteralPath $settings | Select-Object -First 1)
+    # The tool knows on and off.
+    if ($before -ne 1) { Set-AutomaticUpdate 4 }
+    Remove-Item -LiteralPath $settings
+    'automatic updates are as before'
 }
 
 function Test-Digest([string]$Path, [hashtable]$File) {
@@ -40,17 +109,18 @@ function Test-Digest([string]$Path, [hashtable]$File) {
 }
 
 # A file gets its name only when it has the digest that the Update Catalog lists.
-function Get-VerifiedFile([string]$Folder, [hashtable]$File) {
-    $path = Join-Path $Folder $File.Name
+function Get-VerifiedFile([hashtable]$File) {
+    $path = Join-Path $hotfix.Folder $File.Name
     if ((Test-Path -LiteralPath $path) -and (Test-Digest $path $File)) {
-        Write-Output "$($File.Name) is there and verified"
+        Write-Step "$($File.Name) is there and verified"
         return
     }
     if (-not $File.ContainsKey('Url')) {
-        throw "$path is missing or is not the file that the Update Catalog lists"
+        throw "$path is missing or is not the file that the Update Catalog lists; say where it is with -Folder"
     }
-    Write-Output "downloading $($File.Url)"
-    New-Item -ItemType Directory -Path $Folder -Force | Out-Null
+    if (-not $PSCmdlet.ShouldProcess($File.Url, 'download')) { return }
+    Write-Step "downloading $($File.Url)"
+    New-Item -ItemType Directory -Path $hotfix.Folder -Force | Out-Null
     $part = "$path.part"
     $client = New-Object System.Net.WebClient
     try { $client.DownloadFile($File.Url, $part) } finally { $client.Dispose() }
@@ -61,57 +131,225 @@ function Get-VerifiedFile([string]$Folder, [hashtable]$File) {
     Move-Item -LiteralPath $part -Destination $path -Force
 }
 
-function Install-Package([string]$Path) {
-    Write-Output "installing $Path with $($hotfix.Tool)"
-    if ($hotfix.Tool -eq 'dism') {
-        $program = 'dism.exe'
-        $arguments = "/online /add-package /packagepath:`"$Path`" /quiet /norestart"
-    } else {
-        $program = 'wusa.exe'
-        $arguments = "`"$Path`" /quiet /norestart"
-    }
-    $program = Join-Path $env:SystemRoot "System32\$program"
-    $process = Start-Process -FilePath $program -ArgumentList $arguments -Wait -PassThru
-    switch ($process.ExitCode) {
-        0 { Write-Output 'installed' }
-        3010 { Write-Output 'installed; Windows wants a restart'; $script:restart = $true }
-        2359302 { Write-Output 'was installed already' }
-        5 { throw "$program was denied access: wusa does not work in a remote session, so run this script on the node itself" }
-        { $_ -eq -2145124329 } { throw "$Path is not applicable to this node" }
-        default { throw "$program ended with $_ (0x$('{0:X8}' -f $_))" }
+# DISM takes the other packages of its folder too.
+function Assert-NothingElse {
+    if (-not (Test-Path -LiteralPath $hotfix.Folder)) { return }
+    $known = @($hotfix.Files | ForEach-Object { $_.Name }) + 'update.json'
+    $others = @(Get-ChildItem -LiteralPath $hotfix.Folder -File |
+        Where-Object { ($known -notcontains $_.Name) -and ($_.Extension -match '^\.(msu|cab)$') })
+    if ($others.Count -gt 0) {
+        throw "$($hotfix.Folder) has other packages, which would be installed too: $(($others | ForEach-Object { $_.Name }) -join ', ')"
     }
 }
 
-$script:restart = $false
-try {
+function Invoke-Tool([string]$Program, [string]$Arguments) {
+    $path = Join-Path $env:SystemRoot "System32\$Program"
+    $process = Start-Process -FilePath $path -ArgumentList $Arguments -Wait -PassThru -WindowStyle Hidden
+    $process.ExitCode
+}
+
+function Resolve-ExitCode([int]$Code, [string]$What) {
+    switch ($Code) {
+        0 { return }
+        3010 { $outcome.Restart = $true; return }
+        2359302 { Write-Step "$What was installed already"; return }
+    }
+    $words = "$What ended with $Code (0x$('{0:X8}' -f $Code))"
+    if ($meanings.ContainsKey($Code)) { $words = "$words; $($meanings[$Code])" }
+    throw $words
+}
+
+function Add-Package([string]$Path) {
+    Write-Step "installing $(Split-Path -Leaf $Path) with DISM"
+    $code = Invoke-Tool 'dism.exe' "/online /add-package /packagepath:`"$Path`" /quiet /norestart"
+    Resolve-ExitCode $code "DISM with $(Split-Path -Leaf $Path)"
+}
+
+# What wusa does, for sessions that it refuses and for stacks that are too old for it: first the
+# servicing stack that is in the package, then the update.
+function Add-ExpandedPackage([string]$Path) {
+    # Only administrators write there, so a verified file stays what it is.
+    $temporary = Join-Path $own "expanded-$([guid]::NewGuid())"
+    New-Item -ItemType Directory -Path $temporary -Force | Out-Null
+    try {
+        $code = Invoke-Tool 'expand.exe' "-F:*.cab `"$Path`" `"$temporary`""
+        if ($code -ne 0) { throw "expand.exe with $Path ended with $code" }
+        $cabinets = @(Get-ChildItem -LiteralPath $temporary -Filter '*.cab' | Sort-Object -Property Name)
+        $stacks = @($cabinets | Where-Object { $_.Name -match '^SSU-' })
+        $updates = @($cabinets | Where-Object { $_.Name -match '^Windows.*-KB\d+-' })
+        foreach ($cabinet in $stacks) { Add-Package $cabinet.FullName }
+        if ($updates.Count -eq 0) {
+            # Its content is in pieces that only the servicing of the package itself puts together.
+            Add-Package $Path
+        } else {
+            foreach ($cabinet in $updates) { Add-Package $cabinet.FullName }
+        }
+    } finally {
+        Remove-Item -LiteralPath $temporary -Recurse -Force
+    }
+}
+
+function Install-Package([string]$Name) {
+    $path = Join-Path $hotfix.Folder $Name
+    if (-not $PSCmdlet.ShouldProcess($env:COMPUTERNAME, "install $path")) { return }
+    if (($hotfix.Tool -eq 'dism') -or ($Name -match '\.cab$')) {
+        Add-Package $path
+    } elseif ($isRemote -or (Test-OldStack)) {
+        Add-ExpandedPackage $path
+    } else {
+        Write-Step "installing $Name with wusa"
+        $code = Invoke-Tool 'wusa.exe' "`"$path`" /quiet /norestart"
+        Resolve-ExitCode $code "wusa with $Name"
+    }
+}
+
+function Assert-Build {
     $present = Get-PresentVersion
-    Write-Output "this node has Windows build $($present.Build).$($present.Revision)"
     if (($null -ne $hotfix.Build) -and ($present.Build -ne $hotfix.Build)) {
         throw "$($hotfix.Article) is for build $($hotfix.Build), not for $($present.Build)"
     }
-    Disable-AutomaticUpdate
-    if (($null -ne $hotfix.Revision) -and ($present.Revision -ge $hotfix.Revision)) {
-        Write-Output "$($hotfix.Article) brings build $($hotfix.Build).$($hotfix.Revision): nothing to install"
-    } else {
-        [Net.ServicePointManager]::SecurityProtocol =
-            [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
-        foreach ($file in $hotfix.Files) { Get-VerifiedFile $hotfix.Folder $file }
-        foreach ($name in $hotfix.Install) { Install-Package (Join-Path $hotfix.Folder $name) }
-    }
-    if (Test-RestartPending) { $script:restart = $true }
-} catch {
-    [Console]::Error.WriteLine("error: $($_.Exception.Message)")
-    exit 1
+    $present
 }
 
-if (-not $script:restart) {
-    Write-Output 'no restart is needed'
+function Install-Hotfix {
+    $present = Assert-Build
+    Write-Step "this node has Windows build $($present.Build).$($present.Revision)"
+    $isThere = ($null -ne $hotfix.Revision) -and ($present.Revision -ge $hotfix.Revision)
+    if (-not $isThere) {
+        [Net.ServicePointManager]::SecurityProtocol =
+            [Net.ServicePointManager]::SecurityProtocol -bor [Net.SecurityProtocolType]::Tls12
+        if ($hotfix.Tool -eq 'dism') { Assert-NothingElse }
+        # Nothing on the node is changed before every file is known to be right.
+        foreach ($file in $hotfix.Files) { Get-VerifiedFile $file }
+    }
+    Disable-AutomaticUpdate
+    if ($isThere) {
+        $detail = "$($hotfix.Article) brings $($hotfix.Build).$($hotfix.Revision): nothing to install"
+        if (Test-RestartPending) { $outcome.Restart = $true }
+        return Get-Outcome 'present' $detail
+    }
+    if (Test-OldStack) { Write-Step "the servicing stack is older than $($hotfix.Stack): it comes first" }
+    foreach ($name in $hotfix.Install) { Install-Package $name }
+    if ($WhatIfPreference) { return Get-Outcome 'what-if' "$($hotfix.Article) would be installed" }
+    if (Test-RestartPending) { $outcome.Restart = $true }
+    if ($outcome.Restart) {
+        return Get-Outcome 'restart' "$($hotfix.Article) is installed; restart, then run this with -Verify"
+    }
+    Get-Outcome 'installed' "$($hotfix.Article) is installed; no restart is needed"
+}
+
+function Test-Hotfix {
+    $present = Assert-Build
+    if (Test-RestartPending) { throw 'a restart is pending: Restart-Computer, then verify again' }
+    if ($null -eq $hotfix.Revision) { throw "which revision $($hotfix.Article) brings is not known" }
+    if ($present.Revision -ne $hotfix.Revision) {
+        throw "this node has $($present.Build).$($present.Revision), not $($hotfix.Build).$($hotfix.Revision)"
+    }
+    Get-Outcome 'verified' "this node has what $($hotfix.Article) brings"
+}
+
+# Servicing stacks stay, and so does an update that a newer one has taken in.
+function Undo-Hotfix {
+    $present = Assert-Build
+    $detail = 'the update is not among those that Windows removes'
+    if ($null -ne $hotfix.Revision) {
+        $pattern = "^Package_for_(RollupFix|$($hotfix.Article))~.*~~$($hotfix.Build)\.$($hotfix.Revision)\."
+        $package = @(Get-WindowsPackage -Online | Where-Object { $_.PackageName -match $pattern })
+        foreach ($found in $package) {
+            if (-not $PSCmdlet.ShouldProcess($env:COMPUTERNAME, "remove $($found.PackageName)")) { continue }
+            $removed = Remove-WindowsPackage -Online -PackageName $found.PackageName -NoRestart
+            if ($removed.RestartNeeded) { $outcome.Restart = $true }
+            $detail = "$($hotfix.Article) is removed"
+        }
+    }
+    if ($PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'restore automatic updates')) {
+        $detail = "$detail; $(Restore-AutomaticUpdate)"
+    }
+    Get-Outcome 'undone' $detail
+}
+
+# Runs this script's own text on each node, a line for each.
+function Invoke-OnNodes([scriptblock]$Script, [hashtable]$Parameters) {
+    $failed = $false
+    $restart = $false
+    foreach ($node in $ComputerName) {
+        $session = $null
+        try {
+            $session = New-PSSession -ComputerName $node
+            if ($hotfix.Beside -and -not ($Verify -or $Undo)) {
+                $there = Invoke-Command -Session $session -ScriptBlock {
+                    $folder = Join-Path $env:ProgramFiles 'wincimg'
+                    New-Item -ItemType Directory -Path $folder -Force | Out-Null
+                    $folder
+                }
+                Copy-Item -LiteralPath $hotfix.Folder -Destination $there -ToSession $session -Recurse -Force
+                $Parameters.Folder = Join-Path $there (Split-Path -Leaf $hotfix.Folder)
+            }
+            $text = $Script.ToString()
+            $result = Invoke-Command -Session $session -ArgumentList $text, $Parameters -ScriptBlock {
+                param($Text, $Given)
+                & ([scriptblock]::Create($Text)) @Given
+            } | Where-Object { $_.PSObject.Properties.Name -contains 'State' } | Select-Object -Last 1
+            if ($null -eq $result) { throw 'the node gave no answer' }
+            if ($result.State -eq 'failed') { $failed = $true }
+            if ($result.State -eq 'restart') { $restart = $true }
+            $result | Select-Object -Property Node, Build, State, Detail
+        } catch {
+            $failed = $true
+            [pscustomobject]@{ Node = $node; Build = ''; State = 'failed'; Detail = $_.Exception.Message }
+        } finally {
+            if ($null -ne $session) { Remove-PSSession -Session $session }
+        }
+    }
+    if ($failed) { exit 1 }
+    if ($restart) { exit $restartNeeded }
     exit 0
 }
-if ($hotfix.Restart) {
-    Write-Output 'restarting'
-    Restart-Computer -Force
-} else {
-    Write-Output 'a restart is needed: Restart-Computer'
+
+if ($Folder) { $hotfix.Folder = $Folder }
+
+if ($ComputerName) {
+    $given = @{}
+    foreach ($name in $PSBoundParameters.Keys) {
+        if ($name -eq 'ComputerName') { continue }
+        $value = $PSBoundParameters[$name]
+        # A switch that travels is no switch any more.
+        if ($value -is [switch]) { $value = [bool]$value }
+        $given[$name] = $value
+    }
+    Invoke-OnNodes $MyInvocation.MyCommand.ScriptBlock $given
 }
-exit $restartNeeded
+
+# A 32-bit PowerShell sees another registry and another System32.
+if ([Environment]::Is64BitOperatingSystem -and -not [Environment]::Is64BitProcess) {
+    if (-not $PSCommandPath) { throw 'this is a 32-bit session: start a 64-bit PowerShell' }
+    $again = @('-NoProfile', '-ExecutionPolicy', 'Bypass', '-File', $PSCommandPath)
+    foreach ($name in $PSBoundParameters.Keys) {
+        $value = $PSBoundParameters[$name]
+        if ($value -is [switch]) {
+            if ($value) { $again += "-$name" }
+        } else {
+            $again += "-$name"
+            $again += "$value"
+        }
+    }
+    & (Join-Path $env:SystemRoot 'sysnative\WindowsPowerShell\v1.0\powershell.exe') @again
+    exit $LASTEXITCODE
+}
+
+$code = 0
+try {
+    if ($Verify) { Test-Hotfix } elseif ($Undo) { Undo-Hotfix } else { Install-Hotfix }
+    if ($outcome.Restart) { $code = $restartNeeded }
+} catch {
+    $code = 1
+    Get-Outcome 'failed' $_.Exception.Message
+    Write-Error -Message $_.Exception.Message -ErrorAction Continue
+}
+
+if (($code -eq $restartNeeded) -and $hotfix.Restart -and -not $WhatIfPreference) {
+    Write-Step 'restarting'
+    Restart-Computer -Force
+}
+# To end a remote session with a code would end it without its answer.
+if (-not $isRemote) { exit $code }

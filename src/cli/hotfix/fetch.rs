@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::update_args::{PickArgs, WhatArgs};
 use super::{CatalogArgs, HttpArgs};
-use crate::catalog::{Expected, download};
+use crate::catalog::{Description, Expected, Fetched, Member, download, folder_name};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
@@ -20,15 +20,16 @@ use crate::cli::{Answer, progress, registry_args};
     wincimg hotfix fetch 17763.1158 --output ./hotfix\n  \
     wincimg hotfix fetch --latest 26100 --output ./hotfix\n  \
     wincimg hotfix fetch KB4549949 --product \"Windows 10 Version 1809\" --output ./hotfix\n\n\
-    What is there already and verified is not downloaded again; what an interrupted run left is \
-    continued.\n\
+    DIR/KBnnnnnnn gets the files, and update.json that says what they are and in which order they \
+    are installed. What is there already and verified is not downloaded again; what an interrupted \
+    run left is continued.\n\
     Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
 pub(super) struct Fetch {
     #[command(flatten)]
     what: WhatArgs,
     #[command(flatten)]
     pick: PickArgs,
-    /// The folder for the files
+    /// The folder for the update's own, which is named after its article
     #[arg(long, value_name = "DIR")]
     output: PathBuf,
     /// Take files too for which the catalog has no digest; only over TLS
@@ -51,22 +52,45 @@ impl Fetch {
         let (kb, known) = self.what.to_fetch(updates)?;
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
-        let (picked, fetched) = registry_args::run_in_one_thread(async {
-            let picked = self.pick.pick(&catalog, kb, known).await?;
-            let expected = Expected {
-                kb,
-                arch: self.pick.arch,
-                size: picked.hit.size,
-                without_digest: self.without_digest,
-            };
-            let fetched = download(&http, &picked.files, &self.output, &expected).await?;
-            Ok((picked, fetched))
-        })?;
-        for file in fetched.iter().filter(|file| !file.verified) {
-            session.warn(format_args!(
-                "nothing vouches for {}: the catalog gives no digest for it",
-                file.path.display()
-            ));
+        let folder = self.output.join(folder_name(kb, self.pick.arch));
+        let (picked, fetched) =
+            registry_args::run_in_one_thread(http.bounded("fetch the update", async {
+                let picked = self.pick.pick(&catalog, kb, known).await?;
+                let expected = Expected {
+                    kb,
+                    arch: self.pick.arch,
+                    version: picked.version,
+                    without_digest: self.without_digest,
+                };
+                let fetched = download(&http, &picked.members, &folder, &expected).await?;
+                Ok::<_, Failure>((picked, fetched))
+            }))?;
+        let files: Vec<_> = picked.members.iter().zip(&fetched).collect();
+        if kb.flaw().is_some() {
+            session.warn(kb.in_advice());
+        }
+        let description = Description::new(
+            kb,
+            self.pick.arch,
+            &picked.hit.title,
+            picked.version,
+            picked.stack,
+            &files,
+        );
+        description.write(&folder)?;
+        for file in &fetched {
+            if !file.verified {
+                session.warn(format_args!(
+                    "nothing vouches for {}: the catalog gives no digest for it",
+                    file.path.display()
+                ));
+            }
+            if let Some(unsaid) = &file.unsaid {
+                session.warn(format_args!(
+                    "{}: {unsaid}; its digest is the catalog's",
+                    file.path.display()
+                ));
+            }
         }
         write_result(None, |out| match self.format {
             Format::Text => fetched
@@ -78,11 +102,19 @@ impl Fetch {
                     "build": picked.version,
                     "title": picked.hit.title,
                     "update_id": picked.hit.update_id,
-                    "files": fetched,
+                    "folder": folder,
+                    "files": fetched.iter().zip(&picked.members).map(described).collect::<Vec<_>>(),
                 }),
                 out,
             ),
         })?;
         Ok(Answer::Yes)
     }
+}
+
+/// A file, and what it is to the update.
+fn described((file, member): (&Fetched, &Member)) -> Value {
+    let mut value = json!(file);
+    value["role"] = json!(member.role);
+    value
 }

@@ -1,51 +1,49 @@
 //! `wincimg hotfix script`: the PowerShell script that installs an update on a node.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, anyhow};
 use clap::Args;
 use serde_json::json;
 
 use super::update_args::{PickArgs, WhatArgs};
 use super::{CatalogArgs, HttpArgs};
-use crate::catalog::{
-    Arch, Container, Digests, Script, Source, UpdateFile, article_in_name, check_package, digest_of,
-};
+use crate::catalog::{Description, Item, Script, Source, folder_name};
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::progress;
 use crate::cli::session::Session;
 use crate::cli::updates::RefreshArgs;
 use crate::cli::{Answer, registry_args};
-use crate::net::Hasher;
 use crate::windows::update::{Kb, Update};
 use crate::windows::version::WindowsVersion;
 
 /// Write the PowerShell script that installs an update on a node
 ///
-/// The script checks what the node has, verifies every file before it installs it, turns automatic
-/// updates off so that the node stays there, and can be run again at any time. What it installs is
-/// looked up in the catalog, or in a folder that `hotfix fetch` filled.
+/// The script checks what the node has, verifies every file before it changes anything, turns
+/// automatic updates off so that the node stays there, and can be run again at any time. What it
+/// installs is looked up in the catalog, or in a folder that `hotfix fetch` filled.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg hotfix script 17763.1158 --output install.ps1\n  \
-    wincimg hotfix script 17763.1158 --from-url http://mirror.lan/hotfix --restart\n  \
-    wincimg hotfix script 17763.1158 --files ./hotfix --from-dir '\\\\share\\hotfix'\n\n\
-    The script ends with 0 (done), 3010 (done, restart needed) or 1 (failed).\n\
+    wincimg hotfix script 17763.1158 --files ./hotfix --output ./hotfix/KB4549949.ps1\n  \
+    wincimg hotfix script 17763.1158 --files ./hotfix --from-dir '\\\\share\\hotfix'\n  \
+    wincimg hotfix script 17763.1158 --from-url http://mirror.lan/hotfix --restart\n\n\
+    With --files alone, nodes need the script with the folder KB4549949 beside it. The script takes \
+    -Verify (after the restart), -Undo, -WhatIf, -KeepAutomaticUpdates, -Folder DIR and \
+    -ComputerName N1,N2, and ends with 0 (done), 3010 (done, restart needed) or 1 (failed).\n\
     Exit code 1: the build is not known, or the catalog has not exactly one update that fits.")]
 pub(super) struct MakeScript {
     #[command(flatten)]
     what: WhatArgs,
     #[command(flatten)]
     pick: PickArgs,
-    /// The node downloads the files from here instead of Microsoft's servers
+    /// Nodes download the files from here, from the update's folder, instead of Microsoft's servers
     #[arg(long, value_name = "URL", conflicts_with = "from_dir", value_parser = read_mirror)]
     from_url: Option<String>,
-    /// The node has the files in this folder or on this share
+    /// Nodes have the update's folder in this one, or on this share
     #[arg(long, value_name = "DIR")]
     from_dir: Option<String>,
-    /// Take the files' names and digests from this folder here, without asking the catalog
+    /// Take what `hotfix fetch` put into this folder, without asking the catalog
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
     /// Let the script restart the node if that is needed
@@ -69,8 +67,8 @@ pub(super) struct MakeScript {
 struct Package {
     title: String,
     version: Option<WindowsVersion>,
-    files: Vec<UpdateFile>,
-    container: Option<Container>,
+    stack: Option<WindowsVersion>,
+    items: Vec<Item>,
 }
 
 impl MakeScript {
@@ -79,26 +77,32 @@ impl MakeScript {
             (Some(url), _, _) => Source::Url(url.clone()),
             (None, Some(folder), _) => Source::Folder(folder.clone()),
             (None, None, None) => Source::Links,
-            (None, None, Some(_)) => {
-                return Err(
-                    Failure::usage(anyhow!("--files does not say how nodes get them")).hint(
-                        "add --from-url http://mirror.lan/hotfix or --from-dir '\\\\share\\hotfix'",
-                    ),
-                );
-            }
+            (None, None, Some(_)) => Source::Beside,
         };
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
         let package = match &self.files {
-            Some(folder) => in_folder(folder, kb, self.pick.arch, known)?,
+            Some(folder) => {
+                let description = Description::read(folder, kb, self.pick.arch)?;
+                Package {
+                    items: Item::fetched(&description),
+                    title: description.title,
+                    version: description
+                        .build
+                        .or_else(|| known.map(|update| update.version())),
+                    stack: description.stack,
+                }
+            }
             None => self.in_catalog(kb, known, session)?,
         };
+        let folder = folder_name(kb, self.pick.arch);
         let script = Script {
             kb,
+            folder: &folder,
             title: &package.title,
             version: package.version,
-            files: &package.files,
-            container: package.container,
+            stack: package.stack,
+            items: &package.items,
             source,
             restart: self.restart,
         };
@@ -107,9 +111,9 @@ impl MakeScript {
             Format::Text => out.write_all(text.as_bytes()),
             Format::Json => {
                 let names: Vec<&str> = package
-                    .files
+                    .items
                     .iter()
-                    .map(|file| file.name.as_str())
+                    .map(|item| item.name.as_str())
                     .collect();
                 write_json(
                     &json!({
@@ -123,6 +127,11 @@ impl MakeScript {
                 )
             }
         })?;
+        if script.source == Source::Beside && self.output.is_some() {
+            session.note(format_args!(
+                "nodes need the script with the folder {folder} beside it, or -Folder that names it"
+            ));
+        }
         Ok(Answer::Yes)
     }
 
@@ -134,62 +143,16 @@ impl MakeScript {
     ) -> Result<Package, Failure> {
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
-        let picked = registry_args::run(self.pick.pick(&catalog, kb, known))?;
+        let picked = registry_args::run(
+            http.bounded("look up the update", self.pick.pick(&catalog, kb, known)),
+        )?;
         Ok(Package {
             title: picked.hit.title,
             version: picked.version,
-            files: picked.files,
-            container: None,
+            stack: picked.stack,
+            items: picked.members.iter().map(Item::listed).collect(),
         })
     }
-}
-
-/// The update packages of a folder, each of which has to be what its name says.
-fn in_folder(folder: &Path, kb: Kb, arch: Arch, known: Option<Update>) -> Result<Package, Failure> {
-    let reading = || format!("cannot read {}", folder.display());
-    let mut names = Vec::new();
-    for entry in fs::read_dir(folder).with_context(reading)? {
-        if let Ok(name) = entry.with_context(reading)?.file_name().into_string()
-            && Path::new(&name)
-                .extension()
-                .is_some_and(|ending| ending.eq_ignore_ascii_case("msu"))
-        {
-            names.push(name);
-        }
-    }
-    names.sort();
-    let mut files = Vec::with_capacity(names.len());
-    let mut container = None;
-    for name in names {
-        let path = folder.join(&name);
-        let own = article_in_name(&name).unwrap_or(kb);
-        let found = check_package(&path, &name, own, arch).map_err(|error| {
-            Failure::from(error).context(format!("cannot use {}", path.display()))
-        })?;
-        if own == kb {
-            container = Some(found);
-        }
-        let digest = digest_of(&path, Hasher::default())?;
-        files.push(UpdateFile {
-            url: String::new(),
-            digests: Digests::sha256(digest),
-            name,
-        });
-    }
-    if files.is_empty() {
-        return Err(
-            Failure::from(anyhow!("{} has no .msu file", folder.display())).hint(format!(
-                "wincimg hotfix fetch {kb} --output {}",
-                folder.display()
-            )),
-        );
-    }
-    Ok(Package {
-        title: kb.to_string(),
-        version: known.map(|update| update.version()),
-        files,
-        container,
-    })
 }
 
 fn read_mirror(text: &str) -> Result<String, String> {

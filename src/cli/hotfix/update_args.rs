@@ -6,9 +6,11 @@ use anyhow::anyhow;
 use clap::Args;
 
 use crate::catalog::{
-    Arch, Catalog, Criteria, Hit, Product, Title, UpdateFile, build_of, parse_update_id, select,
+    Arch, Catalog, Criteria, Hit, Member, Product, Title, UpdateFile, build_of, in_order,
+    parse_update_id, select,
 };
 use crate::cli::failure::Failure;
+use crate::windows::prerequisite;
 use crate::windows::release;
 use crate::windows::update::{Kb, Update, Updates};
 use crate::windows::version::WindowsVersion;
@@ -220,18 +222,23 @@ pub(super) struct PickArgs {
     /// The update itself, out of several that fit
     #[arg(long, value_name = "GUID", value_parser = parse_update_id)]
     update_id: Option<String>,
+    /// Leave out the servicing stack updates that old nodes need first
+    #[arg(long)]
+    without_prerequisites: bool,
 }
 
 /// One update of the catalog.
 pub(super) struct Picked {
     pub(super) hit: Hit,
-    pub(super) files: Vec<UpdateFile>,
+    pub(super) members: Vec<Member>,
+    /// The servicing stack that a node needs first.
+    pub(super) stack: Option<WindowsVersion>,
     /// What a host is afterwards, as far as that is known.
     pub(super) version: Option<WindowsVersion>,
 }
 
 impl PickArgs {
-    /// Finds the one update in the catalog, and its files.
+    /// Finds the one update in the catalog, its files, and what has to be on a node before it.
     pub(super) async fn pick(
         &self,
         catalog: &Catalog<'_>,
@@ -254,11 +261,43 @@ impl PickArgs {
         let version = known
             .map(|update| update.version())
             .or_else(|| build_of(&Title::read(&hit.title)).map(WindowsVersion::of_build));
+        let needed: Vec<_> = version
+            .map(prerequisite::of_version)
+            .into_iter()
+            .flatten()
+            .collect();
+        let mut before = Vec::new();
+        for kb in needed.iter().filter_map(|needed| needed.kb) {
+            if !self.without_prerequisites {
+                before.extend(self.prerequisite(catalog, kb, &criteria).await?);
+            }
+        }
         Ok(Picked {
+            members: in_order(kb, files, hit.size, before)?,
+            stack: needed.iter().filter_map(|needed| needed.stack).max(),
             hit,
-            files,
             version,
         })
+    }
+
+    async fn prerequisite(
+        &self,
+        catalog: &Catalog<'_>,
+        kb: Kb,
+        target: &Criteria,
+    ) -> Result<Vec<UpdateFile>, Failure> {
+        let hits = catalog.search(&kb.to_string()).await?;
+        let criteria = Criteria {
+            kb,
+            update_id: None,
+            ..target.clone()
+        };
+        let hit = select(&hits, &criteria).map_err(|error| {
+            Failure::from(error)
+                .context(format!("{} needs {kb} first", target.kb))
+                .hint("where all nodes have it: add --without-prerequisites")
+        })?;
+        Ok(catalog.files(&hit.update_id).await?)
     }
 }
 

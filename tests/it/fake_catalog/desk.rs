@@ -60,6 +60,24 @@ impl Desk {
         command
     }
 
+    /// Runs a line as somebody types it.
+    pub fn shell(&self, line: &str) -> std::process::Output {
+        let program = PathBuf::from(assert_cmd::cargo::cargo_bin!("wincimg"));
+        let path = std::env::var("PATH").unwrap_or_default();
+        std::process::Command::new("bash")
+            .args(["-c", line])
+            .current_dir(self.folder.path())
+            .env(
+                "PATH",
+                format!("{}:{path}", program.parent().unwrap().display()),
+            )
+            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
+            .env_remove("HTTP_PROXY")
+            .env_remove("http_proxy")
+            .output()
+            .unwrap()
+    }
+
     pub fn wincimg(&self, arguments: &[&str]) -> Command {
         let mut command = self.wincimg_itself();
         command.arg("hotfix").args(arguments);
@@ -92,13 +110,19 @@ impl Desk {
         self.ask(&["fetch", "17763.1158", "--output", "out"])
     }
 
+    /// The folder of the update of April 2020.
     pub fn out(&self) -> PathBuf {
-        self.folder.path().join("out")
+        self.folder.path().join("out/KB4549949")
     }
 
-    /// The names of the files in the output folder.
+    /// The names of the files in the update's folder.
     pub fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.out()).unwrap();
+        self.names_in("out/KB4549949")
+    }
+
+    /// The names of the files in a folder.
+    pub fn names_in(&self, folder: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.folder.path().join(folder)).unwrap();
         let mut names: Vec<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();

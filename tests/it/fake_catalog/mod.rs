@@ -59,6 +59,8 @@ pub struct Listed {
     pub sha256: Option<String>,
     /// The host of its link, if it is not the catalog's.
     pub host: Option<String>,
+    /// Its link, if it is none of a host.
+    pub link: Option<String>,
 }
 
 /// A file as the server has it.
@@ -172,6 +174,7 @@ impl Listed {
             sha1: Some(STANDARD.encode(sha1::Sha1::digest(bytes))),
             sha256: None,
             host: None,
+            link: None,
         }
     }
 }
@@ -348,7 +351,8 @@ impl Content {
                 .unwrap();
             };
             let host = file.host.as_deref().unwrap_or(host);
-            set("url", &format!("http://{host}/files/{}", file.name));
+            let link = format!("http://{host}/files/{}", file.name);
+            set("url", file.link.as_ref().unwrap_or(&link));
             set("digest", file.sha1.as_deref().unwrap_or_default());
             set("sha256", file.sha256.as_deref().unwrap_or_default());
             set("fileName", &file.name);

@@ -112,7 +112,7 @@ impl World {
     /// What happens on a drained node where the script is run: with the update that the script installs,
     /// the node has that build.
     fn install(&self, node: &str, to: &str) {
-        let script = fs::read_to_string(self.path("install.ps1")).unwrap();
+        let script = fs::read_to_string(self.path("KB4549949.ps1")).unwrap();
         assert!(script.contains(FILE), "{script}");
         let nodes = fs::read(self.path("nodes.json")).unwrap();
         let mut nodes: Value = serde_json::from_slice(&nodes).unwrap();

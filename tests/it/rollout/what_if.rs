@@ -137,7 +137,7 @@ fn the_plan_is_in_every_report_that_people_read() {
             "actions": [{
                 "kind": "patch", "to": "17763.1158", "kb": "KB4549949", "hosts": ["win-a"],
                 "commands": [
-                    "wincimg hotfix script 17763.1158 --output install.ps1",
+                    "wincimg hotfix script 17763.1158 --output KB4549949.ps1",
                     "kubectl drain win-a --ignore-daemonsets",
                 ],
             }],

@@ -1,0 +1,120 @@
+//! Where the catalog's links may lead. A page from a proxy or a copy could send this machine, or every
+//! node that a script runs on, to a service that only it can reach.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use reqwest::Url;
+
+/// Whether a link may be followed. This machine itself may serve the files of a catalog that it serves.
+pub(super) fn check(link: &str, catalog: &Url) -> Result<(), &'static str> {
+    let url: Url = link.parse().map_err(|_| "it is not a web address")?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err("it is not a web address");
+    }
+    match reach(&url) {
+        Reach::World => Ok(()),
+        Reach::ThisMachine if reach(catalog) == Reach::ThisMachine => Ok(()),
+        Reach::ThisMachine => Err("it leads to this machine"),
+        Reach::Neighbours => Err("it is link-local, where clouds keep their credentials"),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reach {
+    World,
+    ThisMachine,
+    Neighbours,
+}
+
+fn reach(url: &Url) -> Reach {
+    // `Url` has read every spelling of an address, in octal or as one number too.
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    match host.parse() {
+        Ok(IpAddr::V4(address)) => reach_of_v4(address),
+        Ok(IpAddr::V6(address)) => reach_of_v6(address),
+        Err(_) => {
+            let name = host.trim_end_matches('.').to_ascii_lowercase();
+            if name == "localhost" || name.ends_with(".localhost") {
+                Reach::ThisMachine
+            } else {
+                Reach::World
+            }
+        }
+    }
+}
+
+fn reach_of_v4(address: Ipv4Addr) -> Reach {
+    if address.is_loopback() || address.is_unspecified() {
+        Reach::ThisMachine
+    } else if address.is_link_local() {
+        Reach::Neighbours
+    } else {
+        Reach::World
+    }
+}
+
+fn reach_of_v6(address: Ipv6Addr) -> Reach {
+    if let Some(address) = address.to_ipv4_mapped() {
+        reach_of_v4(address)
+    } else if address.is_loopback() || address.is_unspecified() {
+        Reach::ThisMachine
+    } else if address.is_unicast_link_local() {
+        Reach::Neighbours
+    } else {
+        Reach::World
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn from_microsoft(link: &str) -> Result<(), &'static str> {
+        check(link, &super::super::DEFAULT_CATALOG.parse().unwrap())
+    }
+
+    #[test]
+    fn links_into_the_world_are_followed() {
+        for link in [
+            "http://download.windowsupdate.com/c/a.msu",
+            "https://catalog.sf.dl.delivery.mp.microsoft.com/a.msu",
+            "http://10.1.2.3/a.msu",
+        ] {
+            assert_eq!(from_microsoft(link), Ok(()), "{link}");
+        }
+    }
+
+    #[test]
+    fn links_that_only_this_machine_can_follow_are_refused() {
+        for link in [
+            "file:///etc/passwd",
+            "\\\\server\\share\\a.msu",
+            "ftp://host/a.msu",
+            "C:\\a.msu",
+            "http://localhost/a.msu",
+            "http://LOCALHOST./a.msu",
+            "http://a.localhost/a.msu",
+            "http://127.0.0.1/a.msu",
+            "http://2130706433/a.msu",
+            "http://0x7f.1/a.msu",
+            "http://0.0.0.0/a.msu",
+            "http://169.254.169.254/latest/meta-data",
+            "http://[::1]/a.msu",
+            "http://[::ffff:127.0.0.1]/a.msu",
+            "http://[fe80::1]/a.msu",
+            "http://[::ffff:169.254.169.254]/a.msu",
+        ] {
+            assert!(from_microsoft(link).is_err(), "{link}");
+        }
+    }
+
+    #[test]
+    fn a_catalog_on_this_machine_may_link_to_itself_but_not_to_neighbours() {
+        let own: Url = "http://127.0.0.1:8080/".parse().unwrap();
+        assert_eq!(check("http://localhost:8081/a.msu", &own), Ok(()));
+        assert!(check("http://169.254.169.254/a.msu", &own).is_err());
+    }
+}
