@@ -6,6 +6,7 @@ mod push;
 
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Args;
 use futures_util::future::join_all;
@@ -138,6 +139,7 @@ impl Doctor {
 
     async fn check_all(&self, registry: &Registry, certificates: CertificateFiles) -> Vec<Check> {
         let base = &self.base.base_registry;
+        let (started, patience) = (Instant::now(), self.connection.patience());
         let hosts = self.hosts().into_iter().map(|host| async move {
             let (mut checks, connection) = check_host(registry, &host).await;
             if host == base.host() && connection.is_some() {
@@ -145,15 +147,15 @@ impl Doctor {
             }
             (checks, connection.map(|connection| (host, connection)))
         });
-        let connection = &self.connection;
-        let catalog = self
-            .catalog
-            .check(&connection.insecure, certificates, connection.patience());
+        let insecure = &self.connection.insecure;
+        let catalog = self.catalog.check(insecure, certificates, patience);
         let (hosts, catalog) = tokio::join!(join_all(hosts), catalog);
         let (checks, reached): (Vec<_>, Vec<_>) = hosts.into_iter().unzip();
         let mut checks: Vec<Check> = checks.into_iter().flatten().collect();
         let reached: Vec<_> = reached.into_iter().flatten().collect();
-        checks.extend(daemon::check(&self.docker, &reached).await);
+        // It is asked last, with what is left of the time.
+        let rest = patience.saturating_sub(started.elapsed());
+        checks.extend(daemon::check(&self.docker, &reached, rest).await);
         checks.push(catalog);
         checks
     }

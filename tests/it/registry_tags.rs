@@ -229,3 +229,16 @@ async fn a_registry_with_short_pages_is_asked_for_short_pages() {
         assert_eq!(log.count("GET", "/tags/list"), expected, "{longest}");
     }
 }
+
+#[tokio::test]
+async fn a_list_without_end_is_cut_and_what_was_found_counts() {
+    let (_, server) = scripted(|asked: &Asked| {
+        let last = asked.field("last").map_or(0, |last| last.parse().unwrap());
+        let body = format!("{{\"tags\":[\"{}\"]}}{}", last + 1, " ".repeat(8 << 20));
+        let link = format!("</v2/a/tags/list?last={}>; rel=\"next\"", last + 1);
+        answer(200, &[("Link", &link)], body)
+    });
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let tags = repository.tags().await.unwrap();
+    assert_eq!(tags, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+}

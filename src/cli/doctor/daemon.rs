@@ -1,6 +1,10 @@
 //! Whether the docker engine has a daemon to build with. A daemon that nobody asked for may be
 //! missing or make other containers: the direct engine needs none.
 
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::Check;
 use crate::cli::docker_args::DockerArgs;
 use crate::diagnose::{Diagnose, in_one_line};
@@ -11,7 +15,11 @@ const KIND: &str = "docker daemon";
 const WITHOUT: &str = "--engine direct builds without one, unless there are commands to run";
 
 /// What is to be said of the daemon, and whether it trusts the registries that were reached.
-pub(super) async fn check(arguments: &DockerArgs, reached: &[(String, Connection)]) -> Vec<Check> {
+pub(super) async fn check(
+    arguments: &DockerArgs,
+    reached: &[(String, Connection)],
+    patience: Duration,
+) -> Vec<Check> {
     let endpoint = match arguments.endpoint() {
         Ok(endpoint) => endpoint,
         Err(error) => {
@@ -22,13 +30,21 @@ pub(super) async fn check(arguments: &DockerArgs, reached: &[(String, Connection
         }
     };
     let subject = endpoint.address.to_string();
-    match ask(endpoint.clone()).await {
-        Ok((daemon, info)) => check_answer(&daemon, &info, &subject, reached).await,
-        Err(_) if !endpoint.is_chosen() => {
+    let checking = async {
+        let (daemon, info) = ask(endpoint.clone()).await?;
+        Ok::<_, DockerError>(check_answer(&daemon, &info, &subject, reached).await)
+    };
+    match timeout(patience, checking).await {
+        Ok(Ok(checks)) => checks,
+        Ok(Err(_)) | Err(_) if !endpoint.is_chosen() => {
             let finding = format!("found none; {WITHOUT}");
             vec![Check::ok(KIND, &subject, finding)]
         }
-        Err(error) => {
+        Err(_) => {
+            let mend = "raise the limit with --timeout";
+            vec![Check::problem(KIND, &subject, "no answer in time", mend)]
+        }
+        Ok(Err(error)) => {
             let mend = error.hint();
             let mend = mend.unwrap_or_else(|| format!("check that {subject} is Docker's"));
             vec![Check::problem(KIND, &subject, in_one_line(&error), mend)]

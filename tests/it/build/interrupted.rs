@@ -1,12 +1,13 @@
 //! Builds that are ended in the middle.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::site::{Site, stderr};
-use crate::support::noise;
+use crate::support::{component, noise};
 
 /// A folder with enough in it that a build takes its time.
 pub(super) fn large_context(site: &Site) {
@@ -191,4 +192,41 @@ fn a_shells_loop_ends_with_the_command_that_ctrl_c_ended() {
     let output = shell.wait_with_output().unwrap();
     assert_eq!(output.status.signal(), Some(2), "{}", stderr(&output));
     assert_eq!(stderr(&output).matches("interrupted").count(), 1);
+}
+
+#[test]
+fn ctrl_c_leaves_the_terminal_clean() {
+    let Some(script) = component("script") else {
+        return;
+    };
+    let site = Site::new();
+    endless_context(&site);
+    let command = site.command(&["build", "big", "--host-build", "17763.973"]);
+    let words = [command.get_program()]
+        .into_iter()
+        .chain(command.get_args());
+    let words: Vec<&str> = words.map(|word| word.to_str().unwrap()).collect();
+    let command = format!("{} --base-registry {}/mcr", words.join(" "), site.host());
+    let mut terminal = Command::new(script);
+    terminal
+        .args(["--quiet", "--return", "--command", &command, "/dev/null"])
+        .current_dir(site.folder.path())
+        .env("TERM", "xterm")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    for variable in ["CI", "NO_COLOR"] {
+        terminal.env_remove(variable);
+    }
+    let mut terminal = terminal.spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    let mut keyboard = terminal.stdin.take().unwrap();
+    keyboard.write_all(b"\x03").unwrap();
+    let output = terminal.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (bars, end) = shown.rsplit_once("layer of big").unwrap();
+    assert!(!bars.is_empty());
+    let (cleared, end) = end.rsplit_once("\x1b[2K").unwrap();
+    assert!(!cleared.contains("error:"), "{shown:?}");
+    assert!(end.contains("interrupted"), "{shown:?}");
 }
