@@ -98,7 +98,9 @@ fn misbehaviour(dice: &mut Dice, passed: &Passed, away: &str) -> Fault {
             "https://127.0.0.1:1/",
         ])
         .to_string();
-    let realm = format!("Bearer realm=\"{target}\",service=\"x\",scope=\"a b:c\"");
+    // Whom a registry names as its token server it trusts with the password, as its users do.
+    let realm = if target == away { "/" } else { &target };
+    let realm = format!("Bearer realm=\"{realm}\",service=\"x\",scope=\"a b:c\"");
     let headers = match dice.below(6) {
         0 => vec![("Location", target)],
         1 => vec![("WWW-Authenticate", realm)],
