@@ -61,8 +61,8 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
         return Some((
             Severity::Error,
             format!(
-                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; \
-                 take one of mcr.microsoft.com{successor}"
+                "Microsoft removed microsoft/{name} from Docker Hub in 2021, so the pull fails; look \
+                 for a tag of mcr.microsoft.com{successor}"
             ),
         ));
     }

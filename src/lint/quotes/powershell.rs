@@ -259,12 +259,15 @@ fn groups_matter(reading: &Reading<'_>, group: &[Part]) -> bool {
 }
 
 /// Whether quotes are meant for the script. Those around quotes that are escaped are not, nor those
-/// around a path that has single quotes of its own: their author knew that they would go.
+/// around a path or a list of texts in single quotes of its own: their author knew that they would go.
 fn keeps(line: &Line, part: Part) -> bool {
     if part.has_literal {
         return false;
     }
     let inside = &line.text[part.open.at + 1..part.close.at];
+    if is_list_of_texts(inside) {
+        return false;
+    }
     let mut single = false;
     let mut has_single = false;
     for c in inside.chars() {
@@ -276,6 +279,20 @@ fn keeps(line: &Line, part: Part) -> bool {
         }
     }
     !has_single || single
+}
+
+/// `'-q', '-dir', 'C:\x'`: texts in single quotes with commas between them.
+fn is_list_of_texts(text: &str) -> bool {
+    let pieces: Vec<&str> = text.split('\'').collect();
+    let [first, inner @ .., last] = pieces.as_slice() else {
+        return false;
+    };
+    let is_between = |piece: &&str| piece.trim() == ",";
+    pieces.len() >= 5
+        && pieces.len() % 2 == 1
+        && first.trim().is_empty()
+        && last.trim().is_empty()
+        && inner.iter().skip(1).step_by(2).all(is_between)
 }
 
 /// The parts within quotes around the whole, where quotes open after a sign and close before one.

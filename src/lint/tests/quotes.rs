@@ -211,9 +211,16 @@ fn what_comes_to_the_same_is_no_finding() {
         // The first command in a shell of its own, the others in this one.
         r#"RUN powershell -Command "Remove-Item -Recurse 'C:\a\b'; Remove-Item -Force 'C:\c'""#,
         r#"RUN powershell -NoProfile -Command "Remove-Item a; Remove-Item b; Remove-Item c""#,
+        // Without its quotes a text with commas is a list, and the program gets the same or better.
+        r#"RUN Start-Process -Wait x.exe -ArgumentList "/s,DIR=C:\java,/L,x.log""#,
+        r#"RUN Start-Process -Wait x.exe -ArgumentList "'-q', '-dir', 'C:\a b', '-Vx=true'""#,
     ] {
         clean(shell, text);
     }
+    clean(
+        BaseShell::Cmd,
+        r#"RUN powershell start-process -filepath C:\i\x.exe -wait -argumentlist "/s,DIR=c:\java,/L,x.log""#,
+    );
     for text in [
         // A variable, a setting or a folder that only the inner shell has.
         r#"RUN powershell -Command "$x = 1; Remove-Item $x""#,
@@ -221,6 +228,9 @@ fn what_comes_to_the_same_is_no_finding() {
         r#"RUN powershell -Command "Remove-Item a; Remove-Item 'b c' -Force | Out-Null""#,
         r#"RUN powershell -ExecutionPolicy Bypass -Command "Remove-Item a; .\x.ps1""#,
         r#"RUN "a b" -split "\\""#,
+        r#"RUN Start-Process x.exe -ArgumentList "/quiet /norestart""#,
+        r#"RUN Start-Process msiexec -ArgumentList /i, "ADDLOCAL=A,B", /qn"#,
+        r#"RUN Write-Output "a,b" | Set-Content "c d""#,
     ] {
         let rules = rules_under(shell, text);
         assert_eq!(rules, ["quotes-under-powershell"], "{text}");

@@ -21,8 +21,9 @@ const OF_THE_SHELL: [&str; 12] = [
     "set-executionpolicy",
 ];
 
-/// The tokens without differences that make none: how many backslashes end a folder's name, and
-/// whether a command runs here or in a PowerShell of its own that nothing is left of.
+/// The tokens without differences that make none: how many backslashes end a folder's name, whether
+/// a command runs here or in a PowerShell of its own that nothing is left of, and whether a program's
+/// arguments are one text with commas or the list that PowerShell makes of it without quotes.
 pub(super) fn of(tokens: &[Token]) -> Vec<Token> {
     let mut out: Vec<Token> = Vec::with_capacity(tokens.len());
     for statement in tokens.split(|token| *token == Token::End) {
@@ -31,7 +32,11 @@ pub(super) fn of(tokens: &[Token]) -> Vec<Token> {
         }
         match script_of_its_own(statement) {
             Some(inside) => out.extend(of(inside)),
-            None => out.extend(statement.iter().map(plain)),
+            None => {
+                let start = out.len();
+                out.extend(statement.iter().map(plain));
+                divide_arguments(&mut out, start);
+            }
         }
     }
     out
@@ -66,6 +71,66 @@ fn leaves_nothing(token: &Token) -> bool {
         Token::End => true,
         _ => false,
     }
+}
+
+/// Makes a list of the one text that `Start-Process` gets for its arguments.
+fn divide_arguments(out: &mut Vec<Token>, start: usize) {
+    let name = |token: &Token| match token {
+        Token::Command(value) | Token::Value(value) => match value.as_slice() {
+            [Part::Text(text)] => text.to_lowercase(),
+            _ => String::new(),
+        },
+        _ => String::new(),
+    };
+    let is_start = out
+        .get(start)
+        .is_some_and(|token| matches!(name(token).as_str(), "start-process" | "saps" | "start"));
+    if !is_start {
+        return;
+    }
+    let is_option = |token: &Token| {
+        let name = name(token);
+        name == "-args" || name.len() > 1 && "-argumentlist".starts_with(&name)
+    };
+    let Some(at) = out[start..].iter().position(is_option) else {
+        return;
+    };
+    let at = start + at + 1;
+    let Some(Token::Value(value)) = out.get(at) else {
+        return;
+    };
+    let has_space = value.iter().any(|part| match part {
+        Part::Text(text) => text.contains(char::is_whitespace),
+        _ => false,
+    });
+    let is_list = out.get(at + 1) == Some(&Token::Sign(",".to_owned()));
+    if has_space || is_list {
+        return;
+    }
+    let mut items: Vec<Value> = vec![Vec::new()];
+    for part in value {
+        match part {
+            Part::Text(text) => {
+                for (index, piece) in text.split(',').enumerate() {
+                    if index > 0 {
+                        items.push(Vec::new());
+                    }
+                    if let Some(item) = items.last_mut().filter(|_| !piece.is_empty()) {
+                        item.push(Part::Text(piece.to_owned()));
+                    }
+                }
+            }
+            other => items
+                .last_mut()
+                .into_iter()
+                .for_each(|item| item.push(other.clone())),
+        }
+    }
+    let comma = || Token::Sign(",".to_owned());
+    let tokens = items
+        .into_iter()
+        .flat_map(|item| [comma(), Token::Value(item)]);
+    out.splice(at..=at, tokens.skip(1));
 }
 
 fn plain(token: &Token) -> Token {
