@@ -239,6 +239,27 @@ fn a_list_can_be_for_one_host_and_for_programs() {
 }
 
 #[test]
+fn the_base_that_wincimg_makes_is_in_no_registry() {
+    let registry = microsofts();
+    for command in [
+        &["list", "hostprocess"][..],
+        &["resolve", "hostprocess", "--host-build", "17763.973"],
+    ] {
+        base(&registry, command)
+            .assert()
+            .code(2)
+            .stderr(contains("makes this base itself").and(contains("base = \"hostprocess\"")));
+    }
+    base(
+        &registry,
+        &["resolve", "hostproces", "--host-build", "17763.973"],
+    )
+    .assert()
+    .code(3)
+    .stderr(contains("did you mean hostprocess?"));
+}
+
+#[test]
 fn a_name_that_is_no_base_image_is_answered_with_the_one_that_was_meant() {
     let registry = microsofts();
     let host = ["--host-build", "17763.973"];

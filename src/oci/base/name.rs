@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::choice::Choice;
+use super::host_process::HOST_PROCESS;
 use super::tag::{BaseTag, Names};
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::prefix::{PrefixError, RegistryPrefix};
@@ -53,6 +54,9 @@ pub enum NameError {
          decides on the version"
     )]
     Tagged(String),
+    /// A base that wincimg makes itself.
+    #[error("{HOST_PROCESS:?} is in no registry: wincimg makes this base itself, for every host")]
+    HostProcess,
     /// Not a repository.
     #[error(transparent)]
     Repository(#[from] ReferenceError),
@@ -64,7 +68,10 @@ pub const BASE_NAMES: &str =
 
 impl Diagnose for NameError {
     fn hint(&self) -> Option<String> {
-        Some(BASE_NAMES.to_owned())
+        Some(match self {
+            Self::HostProcess => format!("write base = {HOST_PROCESS:?} in a recipe"),
+            _ => BASE_NAMES.to_owned(),
+        })
     }
 
     fn blame(&self) -> Blame {
@@ -95,6 +102,9 @@ impl BaseRegistry {
     /// The repository that a short name or a path means here; one with a host of its own stays there.
     /// A colon and a flavour may follow: `dotnet/aspnet:8.0`.
     pub fn repository(&self, name: &str) -> Result<BaseName, NameError> {
+        if name == HOST_PROCESS {
+            return Err(NameError::HostProcess);
+        }
         let last = name.rfind('/').map_or(0, |slash| slash + 1);
         let (plain, flavour) = match name[last..].split_once(':') {
             Some((end, flavour)) => (&name[..last + end.len()], Some(flavour)),

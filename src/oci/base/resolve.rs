@@ -11,6 +11,7 @@ use oci_spec::image::Digest;
 use super::behind_tag::{BehindTag, read_tag};
 use super::best_fit::Match;
 use super::choice::{Choice, FlavourError};
+use super::host_process::HOST_PROCESS;
 use super::list::Listing;
 use super::name::{BASE_NAMES, BaseName, NAMES};
 use super::offers::{Basis, Neighbour, Offers};
@@ -168,6 +169,7 @@ fn short_name_like(repository: &Reference) -> Option<String> {
     let path = repository.repository();
     let name = path.rsplit('/').next().unwrap_or(path);
     let known = NAMES.iter().map(|(short, _)| *short);
+    let known = known.chain([HOST_PROCESS]);
     nearest(name, known).filter(|meant| meant != name)
 }
 

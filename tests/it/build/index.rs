@@ -91,6 +91,29 @@ fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
 }
 
 #[test]
+fn revisions_of_server_2016_need_an_image_each() {
+    let site = Site::new();
+    let bases = [3443, 3504, 3630].map(|revision| WindowsVersion::new(14393, revision));
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &bases))
+        .unwrap();
+    let command = || {
+        let mut command = site.build("pause");
+        command.args(["--host-build", "14393.3443", "--host-build", "14393.3630"]);
+        command.args(["--registry", &site.host(), "--push", "--tag", "1.4"]);
+        command
+    };
+    command().assert().code(1).stderr(
+        contains("1.4-10.0.14393.3443 is for 14393.3443; 1.4-10.0.14393.3630 is for 14393.3630")
+            .and(contains("--no-index"))
+            .and(contains("--match nearest").not()),
+    );
+    assert_eq!(sent(&site), Vec::<String>::new());
+    let built = json_of(command().arg("--no-index"));
+    assert_eq!(built["images"].as_array().unwrap().len(), 2);
+}
+
+#[test]
 fn hosts_of_a_build_share_the_newest_image_that_is_newer_than_none_of_them() {
     let site = site();
     let more = [

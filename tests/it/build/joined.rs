@@ -198,6 +198,30 @@ fn builds_that_join_at_once_lose_nothing() {
 }
 
 #[test]
+fn builds_that_join_a_layout_at_once_take_turns() {
+    let site = Site::new();
+    let build = |host: &str| {
+        let mut command = site.build("pause");
+        command.args(["--host-build", host, "--tag", "1.4", "--join"]);
+        command.args(["--output", "oci:out"]).assert().code(0);
+    };
+    std::thread::scope(|scope| {
+        for host in ["17763.973", "20348.2402"] {
+            let build = &build;
+            scope.spawn(move || build(host));
+        }
+    });
+    let inspected = site
+        .command(&["inspect", "oci:out:1.4", "--format", "json"])
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let images = found["images"].as_array().unwrap().iter();
+    let versions: Vec<_> = images.map(|image| &image["os_version"]).collect();
+    assert_eq!(versions, ["10.0.20348.2402", "10.0.17763.973"]);
+}
+
+#[test]
 fn three_builds_join_a_linux_image_in_a_real_registry_and_pass_the_strict_check() {
     let Some(registry) = DockerRegistry::start(Setup::default()) else {
         return;

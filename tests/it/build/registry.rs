@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::site::{Site, stderr};
+use super::host_process::files_of;
+use crate::site::{Site, json_of, stderr};
 
 #[test]
 fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
@@ -53,4 +54,49 @@ fn registry_changes_go_where_windows_looks_and_create_nothing_by_deleting() {
         ])
     );
     assert_eq!(layer["other_hives"], json!([]));
+}
+
+#[test]
+fn the_pause_image_has_what_kubernetes_own_has_in_all_five_hives() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args(["--host-build", "17763.973", "--tag", "1"]);
+    let built = json_of(command.args(["--output", "oci:layout"]));
+    let inspected = site
+        .command(&["inspect", "oci:layout:1", "--registry", "--format", "json"])
+        .output()
+        .unwrap();
+    let found: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    let changes = &found["images"][0]["registry"]["layers"][0]["changes"];
+    let rpc = r"HKLM\SOFTWARE\Microsoft\Rpc";
+    for expected in [
+        json!({"action": "set_value", "key": rpc, "name": "DCOM Protocols",
+            "type": "multi_sz", "value": []}),
+        json!({"action": "set_value", "key": rpc, "name": "EpMapDisallowedProtocols",
+            "type": "multi_sz", "value": ["ncacn_ip_tcp"]}),
+        json!({"action": "set_value", "key": r"HKLM\SOFTWARE\Microsoft\Ole", "name": "EnableDCOM",
+            "type": "sz", "value": "N"}),
+        json!({"action": "delete_key", "key": r"HKLM\SYSTEM\ControlSet001\Services\DiagTrack"}),
+    ] {
+        let mut changes = changes.as_array().unwrap().iter();
+        assert!(
+            changes.any(|change| *change == expected),
+            "{expected}: {found}"
+        );
+    }
+    let layers = built["images"][0]["layers"].as_array().unwrap();
+    let files = files_of(&site, layers.last().unwrap());
+    let mut hives: Vec<&str> = files.iter().map(|(path, _)| path.as_str()).collect();
+    hives.retain(|path| path.starts_with("Hives/"));
+    hives.sort_unstable();
+    assert_eq!(
+        hives,
+        [
+            "Hives/DefaultUser_Delta",
+            "Hives/Sam_Delta",
+            "Hives/Security_Delta",
+            "Hives/Software_Delta",
+            "Hives/System_Delta",
+        ]
+    );
 }
