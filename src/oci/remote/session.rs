@@ -48,6 +48,11 @@ impl Session {
             stands: Stands::Opened,
         })
     }
+
+    /// Whether bytes were on their way when an answer or an error came.
+    pub(super) fn is_sending(&self) -> bool {
+        matches!(self.sending, Sending::Piece | Sending::Whole)
+    }
 }
 
 /// The header by which a registry says how small a piece may be.

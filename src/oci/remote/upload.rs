@@ -101,6 +101,7 @@ impl Repository {
         let key = self.upload_key(digest);
         let mut session = self.inner().opened_uploads().remove(&key);
         let mut attempts = self.inner().http.attempts();
+        let mut broke_at = None;
         loop {
             let before = session.as_ref().map_or(0, |session| session.offset);
             let Err(error) = upload.run(&mut session).await else {
@@ -127,6 +128,11 @@ impl Repository {
                     upload.cancel(session.location).await;
                 }
                 return Err(error);
+            }
+            // A proxy that refuses a size and hangs up at once may not be heard.
+            let was_sending = session.as_ref().is_some_and(Session::is_sending);
+            if was_sending && error.status().is_none() && broke_at.replace(before) == Some(before) {
+                upload.shrink();
             }
             attempts.pause(error).await?;
             session = upload.resume(session).await?;
@@ -192,6 +198,18 @@ impl Upload<'_> {
             _ => None,
         };
         other.filter(|manner| *manner != self.manner && !self.refused.contains(manner))
+    }
+
+    /// Goes on in smaller pieces, where what is sent is larger.
+    fn shrink(&mut self) {
+        if let Some(smaller @ Manner::Pieces(size)) = self.manner.smaller(0)
+            && size < self.size
+        {
+            tracing::debug!(blob = %self.digest, ?smaller, "the connection broke twice at one place");
+            self.manner = smaller;
+            let takes = &self.repository.host.takes;
+            takes.learn(|known| known.manner = Some(smaller));
+        }
     }
 
     /// Goes on in another manner, in the same upload where that is possible, and lets all other

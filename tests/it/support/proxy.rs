@@ -18,6 +18,10 @@ pub enum Fault {
     Pass,
     /// The proxy answers in the registry's stead: status, further headers, body.
     Answer(u16, Vec<(&'static str, String)>, String),
+    /// The same before the request's body is read, which is thrown away: a limit on its size.
+    AnswerEarly(u16, String),
+    /// The same, and the connection ends at once.
+    AnswerAndCut(u16, String),
     /// The connection ends when so many bytes of the request's body reached the registry.
     CutRequest(usize),
     /// After so many bytes of the request's body nothing is read any more.
@@ -167,9 +171,17 @@ impl<'l> Connection<'l> {
             log.push(passed.clone());
             log.len() - 1
         };
-        if let Fault::Answer(status, headers, body) = &fault {
-            self.read_rest(&passed, &rest).await?;
-            return self.answer(*status, headers, body).await;
+        match &fault {
+            Fault::Answer(status, headers, body) => {
+                self.read_rest(&passed, &rest).await?;
+                return self.answer(*status, headers, body).await;
+            }
+            Fault::AnswerEarly(status, body) => {
+                self.answer(*status, &[], body).await?;
+                return self.read_rest(&passed, &rest).await;
+            }
+            Fault::AnswerAndCut(status, body) => return self.answer(*status, &[], body).await,
+            _ => {}
         }
         let mut server = TcpStream::connect(upstream).await?;
         server.write_all(with_close(&head).as_bytes()).await?;
