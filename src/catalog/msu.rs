@@ -525,6 +525,31 @@ mod tests {
     }
 
     #[test]
+    fn damaged_metadata_is_an_error_or_silence_and_never_a_panic() {
+        let xml = database("KB4549949", "17763.1158", "17763.1");
+        let inner = packed("LCUCompDB_KB4549949.xml", xml.as_bytes());
+        let metadata = packed("LCUCompDB_KB4549949.xml.cab", &inner);
+        let check = |metadata: &[u8]| {
+            let msu = cabinet("onepackage.AggregatedMetadata.cab", metadata);
+            check_bytes(&msu, "a.msu").is_ok()
+        };
+        assert!(check(&metadata));
+        for end in (0..metadata.len()).step_by(5) {
+            assert!(!check(&metadata[..end]));
+        }
+        for position in 0..metadata.len() {
+            for value in [0, 0x7f, 0xff] {
+                let mut damaged = metadata.clone();
+                damaged[position] = value;
+                check(&damaged);
+            }
+        }
+        for end in 0..xml.len() {
+            let _ = read_database(&xml[..end]);
+        }
+    }
+
+    #[test]
     fn names_inside_are_the_last_resort() {
         let msu = |name: &str| cabinet(name, b"");
         assert!(check_bytes(&msu("Windows10.0-KB4549949-x64.cab"), "a.msu").is_ok());

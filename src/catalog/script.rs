@@ -176,7 +176,6 @@ impl Script<'_> {
                 quoted(&format!("wincimg\\{}", self.folder))?
             ),
         };
-        let switch = |on: bool| if on { "$true" } else { "$false" };
         let tool = self.tool();
         let tool_name = match tool {
             Tool::Wusa => "wusa",
@@ -230,8 +229,9 @@ impl Script<'_> {
             None => String::new(),
         };
         Ok(format!(
-            "@{{ Name = {}; Algorithm = '{}'; Digest = '{}'{url} }}",
+            "@{{ Name = {}; Stack = {}; Algorithm = '{}'; Digest = '{}'{url} }}",
             quoted(&item.name)?,
+            switch(item.role == Role::ServicingStack),
             digest.algorithm().as_ref().to_ascii_uppercase(),
             digest.digest(),
         ))
@@ -270,6 +270,10 @@ fn quoted(text: &str) -> Result<String, ScriptError> {
     }
     quoted.push('\'');
     Ok(quoted)
+}
+
+fn switch(on: bool) -> &'static str {
+    if on { "$true" } else { "$false" }
 }
 
 /// A text that stays on the line of its comment.

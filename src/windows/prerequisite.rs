@@ -12,8 +12,6 @@ use super::version::WindowsVersion;
 pub struct Prerequisite {
     build: u32,
     from: u32,
-    /// Hosts of this revision or newer have it.
-    pub until: Option<u32>,
     /// The update that brings it, where it comes by itself.
     pub kb: Option<Kb>,
     /// The servicing stack that is needed.
@@ -26,8 +24,8 @@ static PREREQUISITES: LazyLock<Vec<Prerequisite>> = LazyLock::new(|| {
 });
 
 /// What the update that brings a host to a version needs first.
-pub fn of_version(version: WindowsVersion) -> impl Iterator<Item = &'static Prerequisite> {
-    PREREQUISITES.iter().filter(move |row| {
+pub fn of_version(version: WindowsVersion) -> Option<&'static Prerequisite> {
+    PREREQUISITES.iter().rfind(|row| {
         row.build == version.build && version.revision.is_some_and(|own| own >= row.from)
     })
 }
@@ -37,7 +35,6 @@ fn parse(text: &'static str) -> Result<Vec<Prerequisite>, TableError> {
         let prerequisite = Prerequisite {
             build: row.value("build")?,
             from: row.value("revision")?,
-            until: row.optional("revision")?,
             kb: row.optional("KB number")?,
             stack: row.optional("servicing stack")?,
         };
@@ -59,6 +56,8 @@ mod tests {
             let first = WindowsVersion::new(row.build, row.from);
             assert!(Updates::embedded().exact(first).is_some(), "{row:?}");
             assert!(row.kb.is_some() || row.stack.is_some(), "{row:?}");
+            let order = |row: &Prerequisite| (row.build, row.from);
+            assert!(PREREQUISITES.is_sorted_by(|a, b| order(a) < order(b)));
             assert!(
                 row.stack.is_none_or(|stack| stack.build == row.build),
                 "{row:?}"
@@ -71,12 +70,15 @@ mod tests {
         let needed = |build, revision| {
             of_version(WindowsVersion::new(build, revision))
                 .map(|row| (row.kb.map(|kb| kb.to_string()), row.stack))
-                .collect::<Vec<_>>()
         };
-        assert_eq!(needed(17763, 1158), []);
-        assert_eq!(needed(17763, 9245), [(Some("KB5005112".to_owned()), None)]);
+        assert_eq!(needed(17763, 1158), None);
+        let kb = |article: &str| Some((Some(article.to_owned()), None));
+        assert_eq!(needed(17763, 9245), kb("KB5005112"));
+        assert_eq!(needed(14393, 693), None);
+        assert_eq!(needed(14393, 3929), kb("KB4550994"));
+        assert_eq!(needed(14393, 9514), kb("KB5073447"));
         let stack = Some(WindowsVersion::new(20348, 1960));
-        assert_eq!(needed(20348, 5622), [(None, stack)]);
-        assert_eq!(needed(26100, 33451), []);
+        assert_eq!(needed(20348, 5622), Some((None, stack)));
+        assert_eq!(needed(26100, 33451), None);
     }
 }

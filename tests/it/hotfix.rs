@@ -372,13 +372,56 @@ fn the_script_changes_nothing_before_its_files_are_verified() {
     for changing in [
         "Set-AutomaticUpdate 1",
         "Remove-WindowsPackage -Online",
-        "Add-Package $path",
+        "Add-Package $path $isStack",
     ] {
         let (before, _) = script.split_once(changing).unwrap();
         let function = before.rsplit("\nfunction ").next().unwrap();
         assert!(function.contains("$PSCmdlet.ShouldProcess("), "{changing}");
     }
     assert!(!script.contains("[Console]::Error"));
+}
+
+#[test]
+fn every_command_that_a_hint_names_can_run() {
+    let (desk, _) = Desk::with_april_2020();
+    desk.catalog
+        .set_release_info(include_str!("../data/windows-server-release-info.html"));
+    let catalog = format!("http://{}", desk.catalog.host);
+    let mut run = 0;
+    for arguments in [
+        &["resolve", "17763.1040"][..],
+        &["resolve", "17763"],
+        &["resolve", "17764.1"],
+        &["resolve", "22621.1"],
+        &["resolve", "--latest", "29501"],
+        &["resolve", "17763.99999"],
+        &["resolve", "KB9999999"],
+        &["resolve", "17763.1158"],
+        &["script", "17763.1158", "--files", "out"],
+        &["fetch", "17763.1039", "--output", "out"],
+    ] {
+        let said = desk.ask_if_it_can(arguments).stderr;
+        let commands = said.lines().filter_map(|line| {
+            let (_, command) = line.split_once("wincimg ")?;
+            Some(command.split([';', '`']).next()?.to_owned())
+        });
+        for command in commands {
+            let mut words = vec![format!("wincimg {command}")];
+            if !command.starts_with("hotfix resolve") {
+                words.push(format!("--catalog {catalog}"));
+            }
+            if command.contains("--refresh") {
+                words.push(format!("--release-info {catalog}/release-info"));
+            }
+            words.push(format!("--insecure-registry {}", desk.catalog.host));
+            let output = desk.shell(&words.join(" "));
+            // That it finds nothing new is an answer.
+            let code = output.status.code().unwrap();
+            assert!(code <= 1, "{arguments:?}: {words:?}: {output:?}");
+            run += 1;
+        }
+    }
+    assert!(run >= 8, "{run}");
 }
 
 /// The commands of an example in a help text.

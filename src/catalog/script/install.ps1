@@ -148,7 +148,12 @@ function Invoke-Tool([string]$Program, [string]$Arguments) {
     $process.ExitCode
 }
 
-function Resolve-ExitCode([int]$Code, [string]$What) {
+# A servicing stack may be there in a newer version, which is as good.
+function Resolve-ExitCode([int]$Code, [string]$What, [bool]$IsStack) {
+    if ($IsStack -and (-2145124329, -2146498530 -contains $Code)) {
+        Write-Step "$What is not needed"
+        return
+    }
     switch ($Code) {
         0 { return }
         3010 { $outcome.Restart = $true; return }
@@ -159,15 +164,15 @@ function Resolve-ExitCode([int]$Code, [string]$What) {
     throw $words
 }
 
-function Add-Package([string]$Path) {
+function Add-Package([string]$Path, [bool]$IsStack) {
     Write-Step "installing $(Split-Path -Leaf $Path) with DISM"
     $code = Invoke-Tool 'dism.exe' "/online /add-package /packagepath:`"$Path`" /quiet /norestart"
-    Resolve-ExitCode $code "DISM with $(Split-Path -Leaf $Path)"
+    Resolve-ExitCode $code "DISM with $(Split-Path -Leaf $Path)" $IsStack
 }
 
 # What wusa does, for sessions that it refuses and for stacks that are too old for it: first the
 # servicing stack that is in the package, then the update.
-function Add-ExpandedPackage([string]$Path) {
+function Add-ExpandedPackage([string]$Path, [bool]$IsStack) {
     # Only administrators write there, so a verified file stays what it is.
     $temporary = Join-Path $own "expanded-$([guid]::NewGuid())"
     New-Item -ItemType Directory -Path $temporary -Force | Out-Null
@@ -177,12 +182,12 @@ function Add-ExpandedPackage([string]$Path) {
         $cabinets = @(Get-ChildItem -LiteralPath $temporary -Filter '*.cab' | Sort-Object -Property Name)
         $stacks = @($cabinets | Where-Object { $_.Name -match '^SSU-' })
         $updates = @($cabinets | Where-Object { $_.Name -match '^Windows.*-KB\d+-' })
-        foreach ($cabinet in $stacks) { Add-Package $cabinet.FullName }
+        foreach ($cabinet in $stacks) { Add-Package $cabinet.FullName $true }
         if ($updates.Count -eq 0) {
             # Its content is in pieces that only the servicing of the package itself puts together.
-            Add-Package $Path
+            Add-Package $Path $IsStack
         } else {
-            foreach ($cabinet in $updates) { Add-Package $cabinet.FullName }
+            foreach ($cabinet in $updates) { Add-Package $cabinet.FullName $IsStack }
         }
     } finally {
         Remove-Item -LiteralPath $temporary -Recurse -Force
@@ -190,16 +195,17 @@ function Add-ExpandedPackage([string]$Path) {
 }
 
 function Install-Package([string]$Name) {
+    $isStack = @($hotfix.Files | Where-Object { $_.Stack } | ForEach-Object { $_.Name }) -contains $Name
     $path = Join-Path $hotfix.Folder $Name
     if (-not $PSCmdlet.ShouldProcess($env:COMPUTERNAME, "install $path")) { return }
     if (($hotfix.Tool -eq 'dism') -or ($Name -match '\.cab$')) {
-        Add-Package $path
+        Add-Package $path $isStack
     } elseif ($isRemote -or (Test-OldStack)) {
-        Add-ExpandedPackage $path
+        Add-ExpandedPackage $path $isStack
     } else {
         Write-Step "installing $Name with wusa"
         $code = Invoke-Tool 'wusa.exe' "`"$path`" /quiet /norestart"
-        Resolve-ExitCode $code "wusa with $Name"
+        Resolve-ExitCode $code "wusa with $Name" $isStack
     }
 }
 

@@ -71,7 +71,7 @@ impl CatalogArg {
         };
         if self.catalog.is_none() {
             let finding = format!(
-                "not reachable ({finding}); only `hotfix search` and `hotfix fetch` need it, and \
+                "not reachable ({finding}); only `hotfix search`, `fetch` and `script` need it, and \
                  --catalog names a copy"
             );
             return Check::ok(KIND, &subject, finding);

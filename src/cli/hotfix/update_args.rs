@@ -11,7 +11,7 @@ use crate::catalog::{
 };
 use crate::cli::failure::Failure;
 use crate::windows::prerequisite;
-use crate::windows::release;
+use crate::windows::release::{self, ReleaseKind};
 use crate::windows::update::{Kb, Update, Updates};
 use crate::windows::version::WindowsVersion;
 
@@ -166,14 +166,25 @@ fn unknown_build(version: WindowsVersion, updates: &Updates) -> Failure {
              {build} --refresh"
         ));
     }
+    let names = |builds: &[u32]| {
+        let builds: Vec<String> = builds.iter().map(ToString::to_string).collect();
+        builds.join(", ")
+    };
+    if let Some(client) = release::of_build(build).filter(|own| own.kind == ReleaseKind::Client) {
+        return failure.hint(format!(
+            "the table has the updates of Windows Server, builds {}; for this one look in the \
+             catalog: wincimg hotfix search \"{}\"",
+            names(&builds),
+            client.name
+        ));
+    }
     let nearest = builds.iter().min_by_key(|known| known.abs_diff(build));
     let nearest = nearest.map_or_else(String::new, |known| {
         format!("the nearest one is {known}, as in: wincimg hotfix resolve --latest {known}; ")
     });
-    let builds: Vec<String> = builds.iter().map(ToString::to_string).collect();
     failure.hint(format!(
         "{nearest}updates are known of the builds {}",
-        builds.join(", ")
+        names(&builds)
     ))
 }
 
@@ -261,20 +272,16 @@ impl PickArgs {
         let version = known
             .map(|update| update.version())
             .or_else(|| build_of(&Title::read(&hit.title)).map(WindowsVersion::of_build));
-        let needed: Vec<_> = version
-            .map(prerequisite::of_version)
-            .into_iter()
-            .flatten()
-            .collect();
-        let mut before = Vec::new();
-        for kb in needed.iter().filter_map(|needed| needed.kb) {
-            if !self.without_prerequisites {
-                before.extend(self.prerequisite(catalog, kb, &criteria).await?);
+        let needed = version.and_then(prerequisite::of_version);
+        let before = match needed.and_then(|needed| needed.kb) {
+            Some(kb) if !self.without_prerequisites => {
+                self.prerequisite(catalog, kb, &criteria).await?
             }
-        }
+            _ => Vec::new(),
+        };
         Ok(Picked {
             members: in_order(kb, files, hit.size, before)?,
-            stack: needed.iter().filter_map(|needed| needed.stack).max(),
+            stack: needed.and_then(|needed| needed.stack),
             hit,
             version,
         })
