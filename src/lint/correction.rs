@@ -24,21 +24,17 @@ pub(super) fn complete(
 ) {
     let mut rounds = ROUNDS.min(TEXT / source.len().max(1));
     for (index, shares) in sharing_lines(findings).into_iter().enumerate() {
-        if shares && rounds > 0 {
+        if shares && rounds > 0 && findings[index].fix.is_some() {
             findings[index].fix = repeated(source, &findings[index], &find, &mut rounds);
         }
     }
 }
 
-/// For each finding, in the order of their lines, whether another one's correction has lines in
-/// common with its own.
+/// For each finding, in the order of their lines, whether another one has lines in common with it.
 fn sharing_lines(findings: &[Finding]) -> Vec<bool> {
     let mut shares = vec![false; findings.len()];
     let mut furthest: Option<usize> = None;
     for (index, finding) in findings.iter().enumerate() {
-        if finding.fix.is_none() {
-            continue;
-        }
         if let Some(before) = furthest.filter(|before| findings[*before].last_line >= finding.line)
         {
             shares[before] = true;

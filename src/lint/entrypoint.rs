@@ -1,6 +1,8 @@
 //! `CMD` and `ENTRYPOINT` in shell form: a shell starts first and the program is its child. Where
 //! the shell itself is what runs, with a script or a command of its own, nothing stands in between.
 
+use std::collections::HashSet;
+
 use super::reader::Instruction;
 use super::shell::BaseShell;
 use super::stage::{Stage, Step};
@@ -8,16 +10,30 @@ use super::{Findings, Rule, Severity};
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::quoting::{cmd, exec_form, powershell, script};
 
-pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
+/// `before` is how many findings there were before this stage.
+pub(super) fn check(stage: &Stage<'_>, before: usize, findings: &mut Findings<'_>) {
+    let of_stage = findings.found.get(before..).unwrap_or_default();
+    let misread = of_stage.iter().filter(|finding| {
+        matches!(
+            finding.rule,
+            Rule::QuotesUnderPowershell | Rule::QuotesInNestedShell | Rule::BackslashQuotesUnderCmd
+        )
+    });
+    let misread: HashSet<usize> = misread.map(|finding| finding.line).collect();
     let has_program = stage.steps.iter().any(|step| {
         step.instruction.keyword == "ENTRYPOINT" && step.instruction.exec_form().is_some()
     });
     for step in &stage.steps {
-        check_step(step, has_program, findings);
+        check_step(step, has_program, &misread, findings);
     }
 }
 
-fn check_step(step: &Step<'_>, has_program: bool, findings: &mut Findings<'_>) {
+fn check_step(
+    step: &Step<'_>,
+    has_program: bool,
+    misread: &HashSet<usize>,
+    findings: &mut Findings<'_>,
+) {
     let instruction = step.instruction;
     let text = instruction.text();
     let is_start = matches!(instruction.keyword.as_str(), "CMD" | "ENTRYPOINT");
@@ -39,13 +55,11 @@ fn check_step(step: &Step<'_>, has_program: bool, findings: &mut Findings<'_>) {
     }
     let message = "in shell form a shell starts first and stands between Windows and the program, \
         which then may not hear of the shutdown; start the program itself, in exec form";
-    report(
-        instruction,
-        Severity::Warning,
-        message,
-        program(step),
-        findings,
-    );
+    // What the program gets today is not what was meant; the other finding says what is.
+    let (first, last) = instruction.lines();
+    let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));
+    let argv = program(step).filter(|_| !is_misread);
+    report(instruction, Severity::Warning, message, argv, findings);
 }
 
 /// The commonest reason why an array is not JSON: backslashes that are not doubled.

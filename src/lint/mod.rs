@@ -258,6 +258,7 @@ fn find(source: &str, options: &Options) -> Vec<Finding> {
         if stage.platform == Platform::Linux {
             continue;
         }
+        let before = findings.found.len();
         for step in &stage.steps {
             line_end::check(step, &mut findings);
             quotes::check(step, &mut findings);
@@ -265,7 +266,7 @@ fn find(source: &str, options: &Options) -> Vec<Finding> {
             environment::check(stage, step, &mut findings);
         }
         if stage.platform == Platform::Windows {
-            entrypoint::check(stage, &mut findings);
+            entrypoint::check(stage, before, &mut findings);
         }
     }
     nano::check(&stages, &mut findings);

@@ -419,6 +419,21 @@ fn a_program_behind_a_shell_is_started_itself() {
         ),
         r#"CMD ["C:\\a b\\x.exe", "-n", "a b"]"#
     );
+    // Nobody gets the words that the program should not have had.
+    let misread = format!("{PINNED}CMD .\\x.exe \"a b\"\n");
+    let findings = lint(&misread, &with_shell(BaseShell::PowerShell));
+    let fixes: Vec<_> = findings
+        .iter()
+        .map(|it| (it.rule, it.fix.as_deref()))
+        .collect();
+    let right = r#"CMD [".\\x.exe", "a b"]"#;
+    assert_eq!(
+        fixes,
+        [
+            (Rule::QuotesUnderPowershell, Some(right)),
+            (Rule::ShellFormEntrypoint, None)
+        ]
+    );
     let broken = only_finding(BaseShell::Cmd, r#"CMD ["C:\app\x.exe", "-v"]"#);
     assert_eq!(broken.severity, Severity::Error);
     assert_eq!(
