@@ -16,6 +16,7 @@ mod images;
 mod input;
 mod inspect;
 mod lint;
+mod login;
 mod mirror;
 mod output;
 mod progress;
@@ -81,6 +82,8 @@ enum Command {
     Images(images::Images),
     Inspect(inspect::Inspect),
     Lint(lint::Lint),
+    Login(login::Login),
+    Logout(login::Logout),
     Mirror(mirror::Mirror),
     Render(render::Render),
 }
@@ -110,6 +113,8 @@ impl Command {
             Self::Images(command) => command.run(),
             Self::Inspect(command) => command.run(session),
             Self::Lint(command) => command.run(session),
+            Self::Login(command) => command.run(session),
+            Self::Logout(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
             Self::Render(command) => command.run(session),
         };

@@ -91,7 +91,8 @@ pub(super) struct RegistryArgs {
     pub(super) insecure: Vec<String>,
     #[command(flatten)]
     pub(super) certificates: CertificateArgs,
-    /// Take credentials from this file [default: Docker's config.json]
+    /// Take credentials from this file [default: Docker's config.json, then `REGISTRY_AUTH_FILE` or
+    /// containers' auth.json]
     #[arg(long, value_name = "FILE")]
     registry_config: Option<PathBuf>,
     /// Send credentials to a plain-HTTP registry too
@@ -151,6 +152,11 @@ impl RegistryArgs {
             words.push("--plain-credentials".to_owned());
         }
         words
+    }
+
+    /// The file of credentials that was named.
+    pub(super) fn registry_config(&self) -> Option<&Path> {
+        self.registry_config.as_deref()
     }
 
     /// How long such an answer is waited for.

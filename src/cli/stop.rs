@@ -12,6 +12,7 @@ use anyhow::anyhow;
 use tokio::sync::watch;
 
 use super::failure::{COULD_NOT, Failure};
+use super::login::show_typing;
 use super::{progress, session};
 
 /// Why a command is to end.
@@ -140,6 +141,7 @@ pub(super) fn end(reason: Reason) -> ! {
     // Held until the end, so that it is said once.
     let _held = LAST_WORD.lock().unwrap_or_else(PoisonError::into_inner);
     progress::wipe();
+    show_typing();
     if !QUIETLY.load(Ordering::Relaxed) {
         let _ = failure(reason).report(session::colour_on_stderr());
     }

@@ -36,6 +36,7 @@ mod kube;
 mod layer;
 mod licences;
 mod lint;
+mod login;
 mod mirror;
 mod mirror_cli;
 mod mirror_faults;

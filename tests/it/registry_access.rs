@@ -180,7 +180,7 @@ async fn a_refusal_says_which_credential_from_where_was_tried() {
         error
             .hint()
             .unwrap()
-            .contains(&format!("docker login {host}"))
+            .contains(&format!("wincimg login {host}"))
     );
 
     let file = docker.docker_config(&host, "wrong secret");

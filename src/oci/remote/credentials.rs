@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -20,7 +19,7 @@ use super::helper;
 use crate::files;
 
 /// More than any such file has.
-const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+pub(super) const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 /// What helpers call a user whose secret is a token.
 const TOKEN_USER: &str = "<token>";
 
@@ -85,9 +84,27 @@ pub(super) struct Credentials {
 }
 
 impl Credentials {
-    fn only(host: Credential) -> Self {
-        let paths = Vec::new();
-        Self { host, paths }
+    /// The one that was typed, not looked up.
+    pub(super) fn typed(user: String, password: Secret) -> Self {
+        let proof = Some(Proof::Password { user, password });
+        let origin = "what was typed".to_owned();
+        Self {
+            host: Credential { proof, origin },
+            paths: Vec::new(),
+        }
+    }
+
+    fn none(origin: String) -> Self {
+        let proof = None;
+        Self {
+            host: Credential { proof, origin },
+            paths: Vec::new(),
+        }
+    }
+
+    /// Whether there is nothing for the host or any of its repositories.
+    pub(super) fn are_none(&self) -> bool {
+        self.host.proof.is_none() && self.paths.is_empty()
     }
 
     /// The credential for a repository; without a name, for the host itself.
@@ -122,7 +139,7 @@ struct Entry {
 
 /// What a key of the file stands for.
 #[derive(Debug, PartialEq, Eq)]
-enum Place<'k> {
+pub(super) enum Place<'k> {
     Host(&'k str),
     /// A repository, or all below it.
     Path(&'k str, &'k str),
@@ -130,7 +147,7 @@ enum Place<'k> {
 
 impl<'k> Place<'k> {
     /// Docker's keys are hosts and URLs, whose path means nothing; podman's may be repositories.
-    fn of(key: &'k str) -> Self {
+    pub(super) fn of(key: &'k str) -> Self {
         let bare = key
             .strip_prefix("https://")
             .or_else(|| key.strip_prefix("http://"));
@@ -185,23 +202,46 @@ pub(super) fn look_up(
     file: Option<&Path>,
     stopped: &CancellationToken,
 ) -> Result<Credentials, RegistryError> {
-    let none = |origin: String| Credential {
-        proof: None,
-        origin,
-    };
-    let Some(path) = file.map(Path::to_owned).or_else(default_file) else {
+    if let Some(file) = file {
+        return look_in(host, file, stopped);
+    }
+    let mut places = default_file().into_iter().chain(containers_files());
+    let Some(first) = places.next() else {
         let origin = "Docker's config.json: no home directory".to_owned();
-        return Ok(Credentials::only(none(origin)));
+        return Ok(Credentials::none(origin));
     };
-    let shown = path.display().to_string();
-    let text = match files::read(&path, LARGEST_FILE) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound && file.is_none() => {
-            let origin = format!("{shown}, which does not exist");
-            return Ok(Credentials::only(none(origin)));
+    let look = |path: &Path| match path.try_exists() {
+        Ok(false) => Ok(None),
+        _ => look_in(host, path, stopped).map(Some),
+    };
+    let mut found = match look(&first)? {
+        Some(found) => found,
+        None => Credentials::none(format!("{}, which does not exist", first.display())),
+    };
+    for path in places {
+        if !found.are_none() {
+            break;
         }
-        Err(error) => return Err(failed(host, shown, error.to_string())),
-    };
+        if let Some(mut next) = look(&path)? {
+            if next.are_none() {
+                let origins = [found.host.origin, next.host.origin];
+                next.host.origin = origins.join(", ");
+            }
+            found = next;
+        }
+    }
+    Ok(found)
+}
+
+/// What one file, and the helpers that it names, have for a host.
+fn look_in(
+    host: &str,
+    path: &Path,
+    stopped: &CancellationToken,
+) -> Result<Credentials, RegistryError> {
+    let shown = path.display().to_string();
+    let text = files::read(path, LARGEST_FILE)
+        .map_err(|error| failed(host, shown.clone(), error.to_string()))?;
     // A parser's message would name a value where it is of the wrong type.
     let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
@@ -305,7 +345,7 @@ impl Lookup<'_> {
     }
 }
 
-fn failed(host: &str, origin: String, reason: String) -> RegistryError {
+pub(super) fn failed(host: &str, origin: String, reason: String) -> RegistryError {
     RegistryError::Credential {
         host: host.to_owned(),
         origin,
@@ -314,7 +354,7 @@ fn failed(host: &str, origin: String, reason: String) -> RegistryError {
 }
 
 /// `$DOCKER_CONFIG/config.json`, else `~/.docker/config.json`.
-fn default_file() -> Option<PathBuf> {
+pub(super) fn default_file() -> Option<PathBuf> {
     let folder = match std::env::var_os("DOCKER_CONFIG") {
         Some(folder) if !folder.is_empty() => PathBuf::from(folder),
         _ => std::env::home_dir()?.join(".docker"),
@@ -322,8 +362,28 @@ fn default_file() -> Option<PathBuf> {
     Some(folder.join("config.json"))
 }
 
+/// Where podman, buildah and skopeo keep theirs.
+fn containers_files() -> Vec<PathBuf> {
+    let folder = |name: &str| {
+        let value = std::env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from)
+    };
+    if let Some(file) = folder("REGISTRY_AUTH_FILE") {
+        return vec![file];
+    }
+    let own = || Some(std::env::home_dir()?.join(".config"));
+    let folders = [
+        folder("XDG_RUNTIME_DIR"),
+        folder("XDG_CONFIG_HOME").or_else(own),
+    ];
+    let folders = folders.into_iter().flatten();
+    folders
+        .map(|folder| folder.join("containers/auth.json"))
+        .collect()
+}
+
 /// The names under which a host's credential may be kept, the usual one first.
-fn names(host: &str) -> Vec<&str> {
+pub(super) fn names(host: &str) -> Vec<&str> {
     match host {
         "docker.io" => vec!["index.docker.io", "docker.io", "registry-1.docker.io"],
         other => vec![other],
@@ -331,7 +391,7 @@ fn names(host: &str) -> Vec<&str> {
 }
 
 /// The names under which helpers are asked for it.
-fn servers(host: &str) -> Vec<&str> {
+pub(super) fn servers(host: &str) -> Vec<&str> {
     match host {
         "docker.io" => vec![
             "https://index.docker.io/v1/",

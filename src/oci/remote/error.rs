@@ -246,7 +246,8 @@ impl Diagnose for RegistryError {
         match self {
             Self::Http(error) => http_hint(error),
             Self::Unauthorized { host, .. } | Self::Forbidden { host, .. } => Some(format!(
-                "log in with `docker login {host}`, or name another file with --registry-config FILE"
+                "log in with `wincimg login {}`, or name another file with --registry-config FILE",
+                login_name(host)
             )),
             Self::Credential { origin, .. } => Some(format!(
                 "correct {origin}, or name another file with --registry-config FILE"
@@ -305,6 +306,15 @@ fn http_hint(error: &HttpError) -> Option<String> {
     Some(hint.to_owned())
 }
 
+/// The name to log in to a host by: Docker Hub's API is at another one.
+fn login_name(host: &str) -> &str {
+    if host.ends_with("docker.io") {
+        "docker.io"
+    } else {
+        host
+    }
+}
+
 /// When a registry that was asked too often may be asked again, and how to be allowed more.
 fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
     let when = match retry_after.map(|wait| wait.as_secs()) {
@@ -313,9 +323,11 @@ fn patience_hint(host: &str, retry_after: Option<Duration>) -> String {
         None => "try again later".to_owned(),
     };
     if host.ends_with("docker.io") {
-        format!("log in with `docker login`: Docker Hub allows more requests then; or {when}")
+        format!(
+            "log in with `wincimg login docker.io`: Docker Hub allows more requests then; or {when}"
+        )
     } else {
-        format!("{when}; some registries allow more to those who log in (`docker login {host}`)")
+        format!("{when}; some registries allow more to those who log in (`wincimg login {host}`)")
     }
 }
 
@@ -415,11 +427,11 @@ mod tests {
             RegistryError::Http(error).hint().unwrap()
         };
         let hub = hint("registry-1.docker.io", Some(1_655));
-        assert!(hub.contains("docker login"), "{hub}");
+        assert!(hub.contains("wincimg login docker.io"), "{hub}");
         assert!(hub.contains("try again in 28 minutes"), "{hub}");
         let other = hint("repo.lan:5000", Some(30));
         assert!(other.starts_with("try again in 30 s"), "{other}");
-        assert!(other.contains("docker login repo.lan:5000"), "{other}");
+        assert!(other.contains("wincimg login repo.lan:5000"), "{other}");
         assert!(hint("repo.lan", None).starts_with("try again later"));
     }
 

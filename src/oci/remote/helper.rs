@@ -44,22 +44,53 @@ pub(super) fn ask(
     server: &str,
     stopped: &CancellationToken,
 ) -> Result<Option<Found>, String> {
-    ask_within(PATIENCE, name, server, stopped)
+    let Some(output) = run(name, "get", server, stopped)? else {
+        return Ok(None);
+    };
+    // The parser's own message would quote the answer, and with it perhaps a secret.
+    let answer: Answer = serde_json::from_slice(&output)
+        .map_err(|_| "its answer is not JSON with Username and Secret".to_owned())?;
+    Ok(Some(Found {
+        user: answer.user,
+        secret: answer.secret,
+    }))
 }
 
-fn ask_within(
-    patience: Duration,
+/// Gives it a password to keep.
+pub(super) fn store(
     name: &str,
     server: &str,
+    user: &str,
+    secret: &Secret,
     stopped: &CancellationToken,
-) -> Result<Option<Found>, String> {
+) -> Result<(), String> {
+    let input = serde_json::json!({
+        "ServerURL": server,
+        "Username": user,
+        "Secret": secret.reveal(),
+    });
+    run(name, "store", &input.to_string(), stopped).map(drop)
+}
+
+/// Lets it forget what it has for a server; no error where it has nothing.
+pub(super) fn erase(name: &str, server: &str, stopped: &CancellationToken) -> Result<(), String> {
+    run(name, "erase", server, stopped).map(drop)
+}
+
+/// Runs it with an input; nothing where it says that it has nothing.
+fn run(
+    name: &str,
+    action: &str,
+    input: &str,
+    stopped: &CancellationToken,
+) -> Result<Option<Vec<u8>>, String> {
     // It becomes part of a file's name, which a path would lead elsewhere.
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     if !name.chars().all(is_plain) {
         return Err("its name is not one that a program could have".to_owned());
     }
     let mut child = Command::new(format!("docker-credential-{name}"))
-        .arg("get")
+        .arg(action)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -68,20 +99,14 @@ fn ask_within(
             io::ErrorKind::NotFound => "it cannot be run: no such program in PATH".to_owned(),
             _ => format!("it cannot be run: {error}"),
         })?;
-    let watched = Watched::of(&mut child, server);
-    let ended = watched.wait(&mut child, patience, stopped);
+    let watched = Watched::of(&mut child, input);
+    let ended = watched.wait(&mut child, PATIENCE, stopped);
     // What it still holds open, or a child of it, is of no interest.
     let _ = child.kill();
     let _ = child.wait();
     let (succeeded, output, errors) = ended?;
     if succeeded {
-        // The parser's own message would quote the answer, and with it perhaps a secret.
-        let answer: Answer = serde_json::from_slice(&output)
-            .map_err(|_| "its answer is not JSON with Username and Secret".to_owned())?;
-        return Ok(Some(Found {
-            user: answer.user,
-            secret: answer.secret,
-        }));
+        return Ok(Some(output));
     }
     // Helpers write their error to stdout; the protocol's word for "unknown" is fixed.
     let said = [errors, output].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
@@ -111,11 +136,11 @@ struct Watched {
 }
 
 impl Watched {
-    fn of(child: &mut Child, server: &str) -> Self {
+    fn of(child: &mut Child, input: &str) -> Self {
         if let Some(mut stdin) = child.stdin.take() {
-            let server = server.to_owned();
+            let input = input.to_owned();
             // One that does not read has its own way of knowing.
-            thread::spawn(move || stdin.write_all(server.as_bytes()));
+            thread::spawn(move || stdin.write_all(input.as_bytes()));
         }
         Self {
             output: collect(child.stdout.take()),

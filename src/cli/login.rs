@@ -1,0 +1,190 @@
+//! `wincimg login` and `wincimg logout`: credentials where all tools find them.
+
+mod prompt;
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use serde_json::json;
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::{Format, write_json, write_result};
+use super::registry_args::{self, RegistryArgs};
+use super::session::Session;
+use crate::foreign::Foreign;
+use crate::oci::prefix::{PrefixError, RegistryPrefix};
+use crate::oci::remote::{Kept, Login as HowTo, Password, forget, keep};
+use crate::progress::Silent;
+
+pub(super) use prompt::show_typing;
+
+/// No password is longer.
+const MOST_INPUT: u64 = 64 * 1024;
+
+/// Keep user and password for a registry where Docker's tools find them
+///
+/// They are tried first. The helper that Docker's config.json names keeps them; without one they are
+/// kept in that file, for its owner alone to read.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg login repo.mylan.k8s:8888\n  \
+    wincimg login repo.mylan.k8s:8888 --user bob --password-stdin < password.txt\n  \
+    wincimg login docker.io\n\n\
+    Exit code 3: the registry cannot be reached, or does not take them; then nothing is kept.")]
+pub(super) struct Login {
+    /// The registry
+    #[arg(value_name = "HOST[:PORT]", value_parser = host)]
+    host: String,
+    /// The user [default: it is asked for]
+    #[arg(short, long, value_name = "NAME")]
+    user: Option<String>,
+    /// Read the password from stdin
+    #[arg(long, requires = "user")]
+    password_stdin: bool,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// Forget what is kept for a registry
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg logout repo.mylan.k8s:8888")]
+pub(super) struct Logout {
+    /// The registry
+    #[arg(value_name = "HOST[:PORT]", value_parser = host)]
+    host: String,
+    /// Forget it in this file [default: Docker's config.json]
+    #[arg(long, value_name = "FILE")]
+    registry_config: Option<std::path::PathBuf>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// A registry's host; a scheme, as Docker takes it too, and a slash at the end mean nothing.
+fn host(text: &str) -> Result<String, String> {
+    let bare = text.strip_prefix("https://").unwrap_or(text);
+    let bare = bare.strip_prefix("http://").unwrap_or(bare);
+    let bare = bare.trim_end_matches('/');
+    let prefix: RegistryPrefix = bare.parse().map_err(|error| match error {
+        PrefixError::Malformed(_) => format!("invalid registry {text:?}: expected HOST[:PORT]"),
+        other => other.to_string(),
+    })?;
+    if prefix.to_string() != prefix.host() {
+        return Err(format!(
+            "credentials are kept for a host: expected {}",
+            prefix.host()
+        ));
+    }
+    Ok(prefix.host().to_owned())
+}
+
+impl Login {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let registry = self.connection.connect(Arc::new(Silent))?;
+        let (user, password) = self.credential()?;
+        let ping = registry_args::run(async {
+            Ok(registry.try_login(&self.host, &user, &password).await?)
+        })?;
+        let file = self.connection.registry_config();
+        let kept = keep(&self.host, &user, &password, file)?;
+        if ping.login == HowTo::NotNeeded {
+            session.note(format_args!(
+                "{} asked for no password, so it is not known whether this one is right",
+                self.host
+            ));
+        }
+        if matches!(kept, Kept::File(_)) {
+            session.note(format_args!(
+                "whoever may read {kept} has the password; a credential helper (credsStore) keeps it better"
+            ));
+        }
+        write_result(None, |out| match self.format {
+            Format::Text => writeln!(
+                out,
+                "logged in to {} as {}; kept in {kept}",
+                self.host,
+                Foreign(&user)
+            ),
+            Format::Json => {
+                let kept = kept.to_string();
+                write_json(
+                    &json!({ "host": self.host, "user": user, "kept_in": kept }),
+                    out,
+                )
+            }
+        })?;
+        Ok(Answer::Yes)
+    }
+
+    fn credential(&self) -> Result<(String, Password), Failure> {
+        let user = match &self.user {
+            Some(user) => user.clone(),
+            None => self
+                .check_terminal()
+                .and_then(|()| prompt::line("User: "))?,
+        };
+        if user.is_empty() || user.contains(':') {
+            let problem = anyhow!("invalid user {user:?}: expected a name without a colon");
+            return Err(Failure::usage(problem).hint("name it with --user NAME"));
+        }
+        let password = if self.password_stdin {
+            from_stdin()?
+        } else {
+            self.check_terminal()?;
+            prompt::hidden("Password: ")?
+        };
+        if password.is_empty() {
+            return Err(Failure::usage(anyhow!("the password is empty")));
+        }
+        Ok((user, password.into()))
+    }
+
+    fn check_terminal(&self) -> Result<(), Failure> {
+        if io::IsTerminal::is_terminal(&io::stdin()) {
+            return Ok(());
+        }
+        let problem = anyhow!("there is no terminal to ask for user and password");
+        Err(Failure::usage(problem).hint(format!(
+            "wincimg login {} --user NAME --password-stdin < FILE",
+            self.host
+        )))
+    }
+}
+
+/// All of stdin, without the end of the line that `echo` makes.
+fn from_stdin() -> Result<String, Failure> {
+    let mut text = String::new();
+    let mut stdin = io::stdin().lock().take(MOST_INPUT);
+    stdin
+        .read_to_string(&mut text)
+        .context("cannot read the password")?;
+    let line = text.strip_suffix('\n').unwrap_or(&text);
+    Ok(line.strip_suffix('\r').unwrap_or(line).to_owned())
+}
+
+impl Logout {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let forgotten = forget(&self.host, self.registry_config.as_deref())?;
+        if forgotten.is_none() {
+            session.note(format_args!("nothing is kept for {}", self.host));
+        }
+        write_result(None, |out| match (self.format, &forgotten) {
+            (Format::Text, None) => Ok(()),
+            (Format::Text, Some(place)) => {
+                writeln!(out, "logged out of {}; removed from {place}", self.host)
+            }
+            (Format::Json, place) => {
+                let place = place.as_ref().map(ToString::to_string);
+                write_json(&json!({ "host": self.host, "removed_from": place }), out)
+            }
+        })?;
+        Ok(Answer::Yes)
+    }
+}

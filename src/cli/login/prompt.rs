@@ -1,0 +1,77 @@
+//! Questions at a terminal, and answers that it does not show.
+
+use std::io::{self, BufRead, Write};
+
+use anyhow::{Context, anyhow};
+
+use crate::cli::failure::Failure;
+
+/// Asks for a line.
+pub(super) fn line(question: &str) -> Result<String, Failure> {
+    ask(question)?;
+    read()
+}
+
+/// Asks for a line that is not shown while it is typed.
+#[cfg(unix)]
+pub(super) fn hidden(question: &str) -> Result<String, Failure> {
+    use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
+
+    ask(question)?;
+    let reading = || "cannot use the terminal";
+    let before = tcgetattr(io::stdin()).with_context(reading)?;
+    let mut silent = before.clone();
+    silent.local_modes.remove(LocalModes::ECHO);
+    silent.local_modes.insert(LocalModes::ECHONL);
+    *lock() = Some(before);
+    let answer = tcsetattr(io::stdin(), OptionalActions::Now, &silent)
+        .with_context(reading)
+        .map_err(Failure::from)
+        .and_then(|()| read());
+    show_typing();
+    answer
+}
+
+/// Asks for a line that is not shown while it is typed.
+#[cfg(not(unix))]
+pub(super) fn hidden(question: &str) -> Result<String, Failure> {
+    ask(question)?;
+    let answer = console::Term::stderr().read_secure_line();
+    Ok(answer.context("cannot read from the terminal")?)
+}
+
+/// How the terminal was before it was told to hide what is typed.
+#[cfg(unix)]
+static BEFORE: std::sync::Mutex<Option<rustix::termios::Termios>> = std::sync::Mutex::new(None);
+
+#[cfg(unix)]
+fn lock() -> std::sync::MutexGuard<'static, Option<rustix::termios::Termios>> {
+    BEFORE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// Lets the terminal show again what is typed; an end at any moment must not leave it silent.
+pub(in crate::cli) fn show_typing() {
+    #[cfg(unix)]
+    if let Some(before) = lock().take() {
+        use rustix::termios::{OptionalActions, tcsetattr};
+        // Nothing is left to try where it does not listen.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &before);
+    }
+}
+
+fn ask(question: &str) -> Result<(), Failure> {
+    let mut terminal = io::stderr();
+    let asked = write!(terminal, "{question}").and_then(|()| terminal.flush());
+    Ok(asked.context("cannot write to the terminal")?)
+}
+
+fn read() -> Result<String, Failure> {
+    let mut line = String::new();
+    let length = io::stdin().lock().read_line(&mut line);
+    if length.context("cannot read from the terminal")? == 0 {
+        return Err(Failure::usage(anyhow!("nothing was typed")));
+    }
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}

@@ -1,0 +1,307 @@
+//! `wincimg login` and `logout` against Debian's `docker-registry`, and what docker and skopeo read of
+//! what they wrote.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+
+use crate::support::component;
+use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
+
+fn locked() -> Option<DockerRegistry> {
+    DockerRegistry::start(Setup {
+        tls: true,
+        password: true,
+        ..Setup::default()
+    })
+}
+
+/// `wincimg` of somebody whose home is this folder.
+fn wincimg(home: &Path, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+    command.current_dir(home).env("HOME", home).args(arguments);
+    for variable in [
+        "DOCKER_CONFIG",
+        "REGISTRY_AUTH_FILE",
+        "XDG_RUNTIME_DIR",
+        "XDG_CONFIG_HOME",
+        "WINCIMG_CONFIG",
+        "SSL_CERT_FILE",
+    ] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn login(registry: &DockerRegistry, home: &Path, password: &str) -> assert_cmd::Command {
+    let ca = registry.ca().display().to_string();
+    let flags = ["--user", USER, "--password-stdin", "--ca-file", &ca];
+    let mut command = wincimg(home, &["login", &registry.host()]);
+    command.args(flags).write_stdin(format!("{password}\n"));
+    command
+}
+
+/// What is said to somebody who asks for an image that is not there: 404 where he is let in.
+fn ask(registry: &DockerRegistry, home: &Path) -> assert_cmd::assert::Assert {
+    let image = format!("{}/no/such:image", registry.host());
+    let ca = registry.ca().display().to_string();
+    wincimg(home, &["inspect", &image, "--ca-file", &ca])
+        .assert()
+        .code(3)
+}
+
+#[test]
+fn a_login_is_tried_kept_for_its_owner_alone_and_read_by_others() {
+    let Some(registry) = locked() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join(".docker/config.json");
+    ask(&registry, home.path()).stderr(contains("401").and(contains(format!(
+        "hint: log in with `wincimg login {}`",
+        registry.host()
+    ))));
+    login(&registry, home.path(), "wrong")
+        .assert()
+        .code(3)
+        .stdout("")
+        .stderr(contains("401").and(contains("wrong").not()));
+    assert!(!file.exists(), "a password that is not right is not kept");
+
+    fs::create_dir(home.path().join(".docker")).unwrap();
+    fs::write(
+        &file,
+        r#"{"detachKeys":"ctrl-e,e","auths":{"other.lan":{"auth":"eDp5"}}}"#,
+    )
+    .unwrap();
+    login(&registry, home.path(), PASSWORD)
+        .assert()
+        .code(0)
+        .stdout(format!(
+            "logged in to {} as {USER}; kept in {}\n",
+            registry.host(),
+            file.canonicalize().unwrap().display()
+        ))
+        .stderr(contains(PASSWORD).not());
+    let mode = fs::metadata(&file).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let kept: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(kept["detachKeys"], "ctrl-e,e");
+    assert_eq!(kept["auths"]["other.lan"], json!({"auth": "eDp5"}));
+    ask(&registry, home.path()).stderr(contains("404"));
+    read_by_others(&registry, home.path(), &file);
+
+    let logout = ["logout", &registry.host()];
+    wincimg(home.path(), &logout)
+        .assert()
+        .code(0)
+        .stdout(contains("removed from"));
+    ask(&registry, home.path()).stderr(contains("401"));
+    let kept: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    assert_eq!(kept["auths"], json!({"other.lan": {"auth": "eDp5"}}));
+    wincimg(home.path(), &logout)
+        .assert()
+        .code(0)
+        .stdout("")
+        .stderr(contains("nothing is kept for"));
+}
+
+fn read_by_others(registry: &DockerRegistry, home: &Path, file: &Path) {
+    if let Some(skopeo) = component("skopeo") {
+        let output = Command::new(skopeo)
+            .args(["login", "--get-login", "--authfile"])
+            .arg(file)
+            .arg(registry.host())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(said.trim(), USER, "{output:?}");
+    }
+    if let Some(docker) = component("docker") {
+        let image = format!("{}/no/such:image", registry.host());
+        let output = Command::new(docker)
+            .env("HOME", home)
+            .args(["--config", &file.parent().unwrap().display().to_string()])
+            .args(["manifest", "inspect", "--insecure", &image])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("no such manifest"), "{said}");
+    }
+}
+
+#[test]
+fn a_helper_that_is_configured_keeps_it() {
+    let Some(registry) = locked() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let host = registry.host();
+    let bin = home.path().join("bin");
+    fs::create_dir_all(&bin).unwrap();
+    fs::create_dir_all(home.path().join(".docker")).unwrap();
+    let file = home.path().join(".docker/config.json");
+    fs::write(&file, json!({"credsStore": "trial"}).to_string()).unwrap();
+    let helper = bin.join("docker-credential-trial");
+    fs::write(
+        &helper,
+        "#!/bin/sh\nkept=\"$HOME/kept\"\ncase $1 in\nstore) cat > \"$kept\" ;;\nerase) rm -f \"$kept\" ;;\n\
+         get) if [ -f \"$kept\" ]; then cat \"$kept\"; else echo 'credentials not found in native keychain'; exit 1; fi ;;\nesac\n",
+    )
+    .unwrap();
+    fs::set_permissions(&helper, PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+
+    login(&registry, home.path(), PASSWORD)
+        .env("PATH", &path)
+        .assert()
+        .code(0)
+        .stdout(contains("kept in docker-credential-trial"))
+        .stderr("");
+    let kept: Value = serde_json::from_slice(&fs::read(home.path().join("kept")).unwrap()).unwrap();
+    assert_eq!(
+        kept,
+        json!({"ServerURL": host, "Username": USER, "Secret": PASSWORD})
+    );
+    let text = fs::read_to_string(&file).unwrap();
+    let kept: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(kept, json!({"credsStore": "trial", "auths": {&host: {}}}));
+    wincimg(home.path(), &["logout", &host])
+        .env("PATH", &path)
+        .assert()
+        .code(0)
+        .stdout(contains("removed from docker-credential-trial"));
+    assert!(!home.path().join("kept").exists());
+}
+
+#[test]
+fn what_podman_keeps_is_read_after_what_docker_keeps() {
+    let Some(registry) = locked() else { return };
+    let home = tempfile::tempdir().unwrap();
+    let host = registry.host();
+    let auth = |password: &str| {
+        use base64::Engine as _;
+        let auth = base64::prelude::BASE64_STANDARD.encode(format!("{USER}:{password}"));
+        json!({"auths": {&host: {"auth": auth}}}).to_string()
+    };
+    let write = |name: &str, password: &str| {
+        let path = home.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, auth(password)).unwrap();
+    };
+    let ca = registry.ca().display().to_string();
+    let image = format!("{host}/no/such:image");
+    let inspect = || wincimg(home.path(), &["inspect", &image, "--ca-file", &ca]);
+
+    write(".config/containers/auth.json", PASSWORD);
+    inspect().assert().stderr(contains("404"));
+    write("run/containers/auth.json", "wrong");
+    let run = home.path().join("run");
+    inspect()
+        .env("XDG_RUNTIME_DIR", &run)
+        .assert()
+        .stderr(contains("401").and(contains("run/containers/auth.json")));
+    write("own.json", PASSWORD);
+    inspect()
+        .env("XDG_RUNTIME_DIR", &run)
+        .env("REGISTRY_AUTH_FILE", home.path().join("own.json"))
+        .assert()
+        .stderr(contains("404"));
+    write(".docker/config.json", "wrong");
+    inspect()
+        .env("REGISTRY_AUTH_FILE", home.path().join("own.json"))
+        .assert()
+        .stderr(contains("401").and(contains(".docker/config.json")));
+}
+
+#[test]
+fn arguments_that_cannot_be_meant_are_refused() {
+    let home = tempfile::tempdir().unwrap();
+    for (arguments, said) in [
+        (
+            &["login", "repo.lan/apps", "-u", "bob"][..],
+            "expected repo.lan",
+        ),
+        (
+            &["login", "not a host", "-u", "bob"],
+            "expected HOST[:PORT]",
+        ),
+        (&["login", "repo.lan"], "--password-stdin < FILE"),
+        (
+            &["login", "repo.lan", "-u", "bob"],
+            "--password-stdin < FILE",
+        ),
+        (&["login", "repo.lan", "--password-stdin"], "--user <NAME>"),
+        (
+            &["login", "repo.lan", "-u", "a:b", "--password-stdin"],
+            "without a colon",
+        ),
+        (
+            &["login", "repo.lan", "-u", "bob", "--password-stdin"],
+            "the password is empty",
+        ),
+    ] {
+        wincimg(home.path(), arguments)
+            .write_stdin("")
+            .assert()
+            .code(2)
+            .stdout("")
+            .stderr(contains(said));
+    }
+    assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+/// Types at a terminal, and prints what it showed and whether it shows typing in the end.
+const AT_A_TERMINAL: &str = r#"
+import os, pty, sys, termios, time
+lines = [line.encode().decode("unicode_escape").encode() for line in sys.argv[1].split("|")]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[2], sys.argv[2:])
+shown = b""
+for line in lines:
+    question = line.split(b"=")[0]
+    while question not in shown:
+        shown += os.read(terminal, 1024)
+    time.sleep(0.2)
+    os.write(terminal, line.split(b"=")[1])
+    shown += b"|"
+_, status = os.waitpid(pid, 0)
+shows = bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+try:
+    shown += os.read(terminal, 4096)
+except OSError:
+    pass
+print(os.waitstatus_to_exitcode(status), shows, shown)
+"#;
+
+#[test]
+fn a_terminal_is_asked_and_does_not_show_the_password() {
+    let (Some(registry), Some(python)) = (locked(), component("python3")) else {
+        return;
+    };
+    let home = tempfile::tempdir().unwrap();
+    let ca = registry.ca().display().to_string();
+    let at_a_terminal = |typed: &str| {
+        let output = Command::new(&python)
+            .args(["-c", AT_A_TERMINAL, typed])
+            .arg(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args(["login", &registry.host(), "--ca-file", &ca])
+            .env("HOME", home.path())
+            .env_remove("DOCKER_CONFIG")
+            .stderr(Stdio::inherit())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let said = at_a_terminal(&format!("User:={USER}\\n|Password:={PASSWORD}\\n"));
+    assert!(said.starts_with("0 True"), "{said}");
+    assert!(
+        said.contains("logged in") && !said.contains(PASSWORD),
+        "{said}"
+    );
+    // Ctrl-C at the second question.
+    let said = at_a_terminal(&format!("User:={USER}\\n|Password:=sec\\x03"));
+    assert!(said.starts_with("-2 True"), "{said}");
+}
