@@ -186,7 +186,7 @@ fn a_password_is_proved_and_a_wrong_one_named_without_showing_it() {
     assert_eq!(code, 1);
     assert_eq!(bad[0]["check"], "credentials");
     assert!(!bad[0]["finding"].as_str().unwrap().contains("a guess"));
-    assert!(bad[0]["mend"].as_str().unwrap().contains("docker login"));
+    assert!(bad[0]["mend"].as_str().unwrap().contains("wincimg login"));
 }
 
 #[test]
@@ -389,7 +389,7 @@ async fn a_trial_push_that_is_refused_is_a_problem_with_its_mend() {
     assert_eq!((code, lines.len()), (1, 2), "{lines:#?}");
     assert!(lines[1].starts_with("problem upload: "), "{lines:#?}");
     assert!(
-        lines[1].contains("read only") && lines[1].contains("docker login"),
+        lines[1].contains("read only") && lines[1].contains("wincimg login"),
         "{lines:#?}"
     );
 }

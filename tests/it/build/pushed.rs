@@ -246,7 +246,7 @@ fn a_registry_that_lets_nobody_in_is_heard_before_a_large_layer_is_compressed() 
         .args(["--insecure-registry", &locked])
         .assert()
         .code(3)
-        .stderr(contains("401").and(contains("docker login")));
+        .stderr(contains("401").and(contains("wincimg login")));
     assert!(asked.elapsed() < Duration::from_secs(5));
 }
 

@@ -90,7 +90,7 @@ fn what_cannot_be_read_is_unknown_and_does_not_stop_the_rest() {
         "{checks}"
     );
     assert!(
-        checks[0]["fix"].as_str().unwrap().contains("docker login"),
+        checks[0]["fix"].as_str().unwrap().contains("wincimg login"),
         "{checks}"
     );
     assert!(

@@ -67,14 +67,14 @@ fn distribution_itself() {
     check(page::ITSELF, visit::visit_distribution());
 }
 
-/// Docker Hub's API is at another name than the one that people, and `docker login`, know.
+/// Docker Hub's API is at another name than the one that people, and `wincimg login`, know.
 #[test]
 fn docker_hub_is_called_as_its_users_call_it() {
     let Some(said) = visit::refusal(&DOCKER_HUB) else {
         return;
     };
     assert!(said.contains("docker.io refused to "), "{said}");
-    assert!(said.contains("`docker login docker.io`"), "{said}");
+    assert!(said.contains("`wincimg login docker.io`"), "{said}");
     assert!(!said.contains("registry-1."), "{said}");
 }
 
