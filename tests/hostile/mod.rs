@@ -6,6 +6,7 @@ mod inputs;
 mod kills;
 mod network;
 mod registry;
+mod texts;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, Output};

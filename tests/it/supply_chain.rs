@@ -1,0 +1,105 @@
+//! What comes with the program is what `deny.toml` allows: cargo-deny's checks that need no network,
+//! for machines without it.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+use serde_json::Value;
+use spdx::{Expression, LicenseReq};
+use toml::Table;
+
+fn rules() -> Table {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deny.toml");
+    std::fs::read_to_string(file).unwrap().parse().unwrap()
+}
+
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 50, "{} packages", packages.len());
+    packages.clone()
+}
+
+#[test]
+fn every_dependency_has_a_licence_that_is_allowed() {
+    let allowed = allowed();
+    let refused: Vec<String> = packages()
+        .iter()
+        .filter(|package| !is_allowed(package["license"].as_str().unwrap_or_default(), &allowed))
+        .map(|package| format!("{}: {}", package["name"], package["license"]))
+        .collect();
+    assert!(refused.is_empty(), "{refused:#?}");
+}
+
+fn allowed() -> BTreeSet<String> {
+    let rules = rules();
+    let allowed = rules["licenses"]["allow"].as_array().unwrap().clone();
+    let names = allowed.iter().map(|name| name.as_str().unwrap().to_owned());
+    names.collect()
+}
+
+fn is_allowed(licence: &str, allowed: &BTreeSet<String>) -> bool {
+    let named = |requirement: &LicenseReq| allowed.contains(&requirement.to_string());
+    // Older crates separate their choices with a slash.
+    Expression::parse(&licence.replace('/', " OR "))
+        .is_ok_and(|expression| expression.evaluate(named))
+}
+
+#[test]
+fn a_licence_that_binds_is_refused() {
+    let allowed = allowed();
+    let is_allowed = |licence| is_allowed(licence, &allowed);
+    assert!(is_allowed("MIT/Apache-2.0"));
+    assert!(is_allowed("GPL-3.0-only OR MIT"));
+    assert!(!is_allowed("GPL-3.0-only"));
+    assert!(!is_allowed("MIT AND AGPL-3.0-only"));
+    assert!(!is_allowed(""));
+}
+
+#[test]
+fn no_library_comes_twice_but_those_that_are_listed() {
+    let mut versions = BTreeMap::<String, BTreeSet<String>>::new();
+    for package in packages() {
+        let text = |key: &str| package[key].as_str().unwrap().to_owned();
+        versions
+            .entry(text("name"))
+            .or_default()
+            .insert(text("version"));
+    }
+    let rules = rules();
+    let mut skipped = BTreeSet::new();
+    for entry in rules["bans"]["skip"].as_array().unwrap() {
+        let (name, version) = entry["crate"].as_str().unwrap().split_once('@').unwrap();
+        let found = versions
+            .get_mut(name)
+            .unwrap_or_else(|| panic!("{name} is gone"));
+        let is_this = |found: &String| found.starts_with(&format!("{version}."));
+        assert!(found.iter().any(is_this), "{name} {version} is gone");
+        found.retain(|found| !is_this(found));
+        assert!(!found.is_empty(), "{name} comes once");
+        skipped.insert(name.to_owned());
+    }
+    versions.retain(|_, versions| versions.len() > 1);
+    assert!(versions.is_empty(), "{versions:#?}");
+    for banned in rules["bans"]["deny"].as_array().unwrap() {
+        let name = banned["crate"].as_str().unwrap();
+        let is_there = packages().iter().any(|package| package["name"] == name);
+        assert!(!is_there, "{name}");
+    }
+}
+
+#[test]
+fn everything_comes_from_cargos_own_registry() {
+    for package in packages() {
+        let source = package["source"].as_str();
+        let is_own =
+            source.is_none_or(|it| it.starts_with("registry+https://github.com/rust-lang/"));
+        assert!(is_own, "{} comes from {source:?}", package["name"]);
+    }
+}
