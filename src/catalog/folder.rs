@@ -173,7 +173,13 @@ impl Description {
     }
 
     /// Reads the folder of an update, which is the given one or one in it, and verifies every file.
-    pub fn read(folder: &Path, kb: Kb, arch: Arch) -> Result<Self, FolderError> {
+    /// One article can serve several builds; the folder is about one of them.
+    pub fn read(
+        folder: &Path,
+        kb: Kb,
+        arch: Arch,
+        version: Option<WindowsVersion>,
+    ) -> Result<Self, FolderError> {
         let own = folder.join(folder_name(kb, arch));
         let folder = if own.join(DESCRIPTION).is_file() {
             own
@@ -194,6 +200,11 @@ impl Description {
         if description.kb != kb.to_string() || description.arch != arch.to_string() {
             let found = format!("{} for {}", description.kb, description.arch);
             return Err(problem(format!("it is about {found}, not {kb} for {arch}")));
+        }
+        if let (Some(found), Some(wanted)) = (description.build, version)
+            && found != wanted
+        {
+            return Err(problem(format!("it is about {found}, not {wanted}")));
         }
         for file in &description.files {
             file.check(&folder).map_err(|error| match error {

@@ -196,6 +196,9 @@ fn an_update_that_breaks_something_is_named_with_its_mend() {
         text.contains("with KB5123099 (it breaks Remote Desktop; KB5129239 mends that)"),
         "{text}"
     );
+    desk.run(&["resolve", "14393.9512"])
+        .ended_with(0)
+        .said("warning: KB5123099 (it breaks Remote Desktop; KB5129239 mends that)");
 }
 
 #[test]

@@ -421,6 +421,33 @@ fn each_of_two_updates_in_one_folder_gets_a_script_of_its_own() {
 }
 
 #[test]
+fn an_article_of_two_builds_is_installed_on_the_one_that_it_was_fetched_for() {
+    let desk = Desk::new();
+    let file = "windows10.0-kb4580364-x64.msu";
+    for product in [
+        "Windows Server, version 2004",
+        "Windows Server, version 20H2",
+    ] {
+        desk.catalog.publish(
+            &format!(
+                "2020-10 Cumulative Update Preview for {product} for x64-based Systems (KB4580364)"
+            ),
+            &[(file, msu("4580364", "amd64", 1000))],
+        );
+    }
+    desk.ask(&["fetch", "19041.610", "--output", "out"])
+        .ended_with(0);
+    let script = |what: &str| desk.run(&["script", what, "--files", "out"]);
+    for what in ["19041.610", "KB4580364"] {
+        let text = script(what).ended_with(0).stdout;
+        assert!(text.contains("Build    = 19041"), "{text}");
+    }
+    script("19042.610")
+        .ended_with(3)
+        .said("it is about 19041.610, not 19042.610");
+}
+
+#[test]
 fn what_an_update_needs_first_is_said_where_the_catalog_lacks_it() {
     let desk = Desk::new();
     let file = "windows10.0-kb5122876-x64.msu";

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::update_args::{PickArgs, WhatArgs};
+use super::update_args::{PickArgs, WhatArgs, warn_of_flaw};
 use super::{CatalogArgs, HttpArgs};
 use crate::catalog::{Description, Expected, Fetched, Member, download, folder_name};
 use crate::cli::failure::Failure;
@@ -50,6 +50,7 @@ impl Fetch {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
+        warn_of_flaw(kb, session);
         let http = self.http.connect(progress::display(session))?;
         let catalog = self.catalog.open(&http)?;
         let folder = self.output.join(folder_name(kb, self.pick.arch));
@@ -66,9 +67,6 @@ impl Fetch {
                 Ok::<_, Failure>((picked, fetched))
             }))?;
         let files: Vec<_> = picked.members.iter().zip(&fetched).collect();
-        if kb.flaw().is_some() {
-            session.warn(kb.in_advice());
-        }
         let description = Description::new(
             kb,
             self.pick.arch,

@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::HttpArgs;
-use super::update_args::{Between, Known, LookUp, WhatArgs};
+use super::update_args::{Between, Known, LookUp, WhatArgs, warn_of_flaw};
 use crate::cli::Answer;
 use crate::cli::failure::Failure;
 use crate::cli::output::{Format, write_json, write_result};
@@ -54,6 +54,9 @@ impl Resolve {
                     }),
                     Format::Json => write_json(&found(&known), out),
                 })?;
+                if let Some(kb) = known.kb {
+                    warn_of_flaw(kb, session);
+                }
                 Ok(Answer::Yes)
             }
             LookUp::Between(between) => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
-use super::update_args::{PickArgs, WhatArgs};
+use super::update_args::{PickArgs, WhatArgs, warn_of_flaw};
 use super::{CatalogArgs, HttpArgs};
 use crate::catalog::{Description, Item, Script, Source, folder_name};
 use crate::cli::failure::Failure;
@@ -81,9 +81,12 @@ impl MakeScript {
         };
         let updates = self.table.updates(&self.http, session)?;
         let (kb, known) = self.what.to_fetch(updates)?;
+        warn_of_flaw(kb, session);
         let package = match &self.files {
             Some(folder) => {
-                let description = Description::read(folder, kb, self.pick.arch)?;
+                let asked = known.map(|update| update.version());
+                let asked = asked.filter(|_| self.what.is_by_build());
+                let description = Description::read(folder, kb, self.pick.arch, asked)?;
                 Package {
                     items: Item::fetched(&description),
                     title: description.title,

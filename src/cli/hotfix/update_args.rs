@@ -10,6 +10,7 @@ use crate::catalog::{
     parse_update_id, select,
 };
 use crate::cli::failure::Failure;
+use crate::cli::session::Session;
 use crate::windows::prerequisite;
 use crate::windows::release::{self, ReleaseKind};
 use crate::windows::update::{Kb, Update, Updates};
@@ -85,7 +86,19 @@ pub(super) enum LookUp {
     UnknownArticle(Kb),
 }
 
+/// Says what an update breaks, where that is known.
+pub(super) fn warn_of_flaw(kb: Kb, session: &Session) {
+    if kb.flaw().is_some() {
+        session.warn(kb.in_advice());
+    }
+}
+
 impl WhatArgs {
+    /// Whether a build is named, not an article that may serve several.
+    pub(super) fn is_by_build(&self) -> bool {
+        !matches!(self.what, Some(What::Article(_)))
+    }
+
     pub(super) fn look_up(&self, updates: &Updates) -> Result<LookUp, Failure> {
         match (self.what, self.latest) {
             (_, Some(version)) => latest(version, updates),
