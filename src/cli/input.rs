@@ -6,17 +6,16 @@ use std::path::Path;
 use anyhow::{Context, anyhow};
 
 use super::failure::Failure;
-use crate::files::{self, LARGEST_TEXT};
+use crate::files::{self, Bounded, LARGEST_TEXT};
 use crate::windows::text::{CutUtf16, from_utf16};
+
+/// More than any list of a cluster's has.
+const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
 
 /// A file, or stdin, to be read as UTF-8 without a byte order mark, whatever it is written in.
 pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
-    let source: Box<dyn Read> = if is_stdin(path) {
-        Box::new(io::stdin().lock())
-    } else {
-        let opened = files::open_stream(path);
-        Box::new(opened.with_context(|| format!("cannot open {}", path.display()))?)
-    };
+    let source = source(path, LARGEST_LIST);
+    let source = source.with_context(|| format!("cannot open {}", name(path)))?;
     as_utf8(source).map_err(|error| {
         if error
             .get_ref()
@@ -30,29 +29,27 @@ pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
     })
 }
 
-/// All of its bytes, as they are.
-pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
-    let read = || {
-        let mut bytes = Vec::new();
-        let source: Box<dyn Read> = if is_stdin(path) {
-            Box::new(io::stdin().lock())
-        } else {
-            Box::new(files::open_stream(path)?)
-        };
-        let read = source.take(LARGEST_TEXT + 1).read_to_end(&mut bytes)?;
-        if read as u64 > LARGEST_TEXT {
-            let problem = format!("it is larger than {LARGEST_TEXT} bytes");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
-        }
-        Ok(bytes)
-    };
-    Ok(read().with_context(|| format!("cannot read {}", name(path)))?)
-}
-
 /// All of its text.
 pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
     let text = io::read_to_string(open(path)?);
     Ok(text.with_context(|| format!("cannot read {}", name(path)))?)
+}
+
+/// All of its bytes, as they are.
+pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    let read = source(path, LARGEST_TEXT).and_then(|mut source| source.read_to_end(&mut bytes));
+    read.with_context(|| format!("cannot read {}", name(path)))?;
+    Ok(bytes)
+}
+
+fn source(path: &Path, limit: u64) -> io::Result<Bounded<Box<dyn Read>>> {
+    let source: Box<dyn Read> = if is_stdin(path) {
+        Box::new(io::stdin().lock())
+    } else {
+        Box::new(files::open_stream(path)?)
+    };
+    Ok(Bounded::new(source, limit))
 }
 
 /// What messages call it.

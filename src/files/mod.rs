@@ -9,5 +9,5 @@ mod open;
 mod spool;
 
 pub use draft::{Draft, is_draft};
-pub use open::{open, open_stream, read, read_text};
+pub use open::{Bounded, open, open_stream, read, read_text};
 pub use spool::Spool;

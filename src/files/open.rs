@@ -36,6 +36,38 @@ pub fn open_stream(path: &Path) -> io::Result<File> {
     open(path)
 }
 
+/// A reader that fails where more than so many bytes come, as a pipe can have any number of them.
+pub struct Bounded<R> {
+    source: R,
+    limit: u64,
+    left: u64,
+}
+
+impl<R: Read> Bounded<R> {
+    /// Reads from `source` up to `limit` bytes.
+    pub fn new(source: R, limit: u64) -> Self {
+        Self {
+            source,
+            limit,
+            left: limit,
+        }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.source.read(buffer)?;
+        let left = self.left.checked_sub(read as u64);
+        self.left = left.ok_or_else(|| larger_than(self.limit))?;
+        Ok(read)
+    }
+}
+
+fn larger_than(limit: u64) -> io::Error {
+    let problem = format!("it is larger than {limit} bytes");
+    io::Error::new(io::ErrorKind::FileTooLarge, problem)
+}
+
 /// All of a file as text, if that is not more than `limit` bytes.
 pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
     let text = String::from_utf8(read(path, limit)?);
@@ -45,19 +77,12 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 /// All of a file, if that is not more than `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let file = open(path)?;
-    let too_large = || {
-        let problem = format!("it is larger than {limit} bytes");
-        io::Error::new(io::ErrorKind::FileTooLarge, problem)
-    };
     if file.metadata()?.len() > limit {
-        return Err(too_large());
+        return Err(larger_than(limit));
     }
     let mut bytes = Vec::new();
     // It may grow while it is read.
-    file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(too_large());
-    }
+    Bounded::new(file, limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 

@@ -2,7 +2,7 @@
 //! they were to stay at home.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::content::{Content, Layer, Source};
 use super::error::LayerError;
+use crate::files;
 use crate::recipe::Plan;
 
 /// How much of a file is read to see whether it has a private key.
@@ -94,9 +95,8 @@ fn is_environment(name: &str) -> bool {
 /// Whether a file has certificates or public keys in PEM and nothing else of that kind.
 fn holds_only_what_is_public(file: &Path) -> bool {
     let mut start = Vec::new();
-    let is_file = fs::metadata(file).is_ok_and(|found| found.is_file());
-    let opened = is_file.then(|| File::open(file).ok()).flatten();
-    let Some(Ok(_)) = opened.map(|file| file.take(KEY_LIMIT).read_to_end(&mut start)) else {
+    let opened = files::open(file);
+    let Ok(Ok(_)) = opened.map(|file| file.take(KEY_LIMIT).read_to_end(&mut start)) else {
         return false;
     };
     let text = String::from_utf8_lossy(&start);
