@@ -60,6 +60,11 @@ fn a_login_is_tried_kept_for_its_owner_alone_and_read_by_others() {
     let Some(registry) = locked() else { return };
     let home = tempfile::tempdir().unwrap();
     let file = home.path().join(".docker/config.json");
+    wincimg(home.path(), &["logout", &registry.host()])
+        .assert()
+        .code(0)
+        .stdout("")
+        .stderr(contains("nothing is kept for"));
     ask(&registry, home.path()).stderr(contains("401").and(contains(format!(
         "hint: log in with `wincimg login {}`",
         registry.host()
@@ -267,12 +272,13 @@ for line in lines:
     time.sleep(0.2)
     os.write(terminal, line.split(b"=")[1])
     shown += b"|"
-_, status = os.waitpid(pid, 0)
-shows = bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
 try:
-    shown += os.read(terminal, 4096)
+    while True:
+        shown += os.read(terminal, 1024)
 except OSError:
     pass
+_, status = os.waitpid(pid, 0)
+shows = bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
 print(os.waitstatus_to_exitcode(status), shows, shown)
 "#;
 

@@ -107,7 +107,9 @@ pub fn keep(
 pub fn forget(host: &str, file: Option<&Path>) -> Result<Option<Kept>, RegistryError> {
     let stopped = CancellationToken::new();
     let mut config = Config::open(host, file)?;
-    if look_up(host, Some(&config.path), &stopped).is_ok_and(|found| found.are_none()) {
+    // An entry that cannot be read is one to remove.
+    let is_none = || look_up(host, Some(&config.path), &stopped).is_ok_and(|it| it.are_none());
+    if !config.path.exists() || is_none() {
         return Ok(None);
     }
     let helper = config.helper();
