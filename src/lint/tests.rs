@@ -468,6 +468,8 @@ fn a_program_behind_a_shell_is_started_itself() {
         (BaseShell::PowerShell, "CMD .\\start.ps1 -Name $env:NAME"),
         (BaseShell::PowerShell, "ENTRYPOINT & 'C:\\a b\\start.ps1'"),
         (BaseShell::PowerShell, "CMD Start-Service w3svc"),
+        (BaseShell::PowerShell, "CMD Write-Output hello"),
+        (BaseShell::PowerShell, "CMD echo $env:NAME"),
     ] {
         clean(shell, own);
     }

@@ -229,6 +229,8 @@ fn what_comes_to_the_same_is_no_finding() {
         r#"RUN powershell -ExecutionPolicy Bypass -Command "Remove-Item a; .\x.ps1""#,
         r#"RUN "a b" -split "\\""#,
         r#"RUN Start-Process x.exe -ArgumentList "/quiet /norestart""#,
+        r#"RUN powershell -Command "Get-ChildItem a -Filter *.zip | Expand-Archive -DestinationPath a""#,
+        r#"RUN echo "Hello World" > c:\x.html"#,
         r#"RUN Start-Process msiexec -ArgumentList /i, "ADDLOCAL=A,B", /qn"#,
         r#"RUN Write-Output "a,b" | Set-Content "c d""#,
     ] {

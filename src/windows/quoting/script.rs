@@ -68,8 +68,11 @@ impl Script {
 
     /// The name of the command that the script is, if it is one command and no more.
     pub fn only_command(&self) -> Option<&str> {
-        let [Token::Command(name), arguments @ ..] = self.tokens.as_slice() else {
-            return None;
+        let (name, arguments) = match self.tokens.as_slice() {
+            [Token::Command(name), arguments @ ..] => (name, arguments),
+            // Which of those that only say something does not matter.
+            [Token::Message(_)] => return Some("write-output"),
+            _ => return None,
         };
         let is_more = |token: &Token| match token {
             Token::Sign(sign) => sign != ",",
