@@ -38,6 +38,10 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
                     path: file.clone(),
                     source,
                 })?;
+                if !found.is_file() {
+                    let path = file.clone();
+                    return Err(LayerError::NotAFile { path });
+                }
                 found.len()
             }
             Content::Symlink { .. } => 0,

@@ -2,6 +2,7 @@
 //! lead out, and what looks like a secret is told.
 
 use std::fs;
+use std::process::Command;
 
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -130,6 +131,31 @@ fn a_file_that_is_named_and_left_out_is_an_error_with_its_place() {
         .assert()
         .code(2)
         .stderr(contains(".dockerignore:1"));
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_refused_by_a_dry_run_too() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"w\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"pipe\"\nto = 'C:\\pipe'\n",
+    );
+    let made = Command::new("mkfifo")
+        .arg(site.path("pipe"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    for arguments in [&["--dry-run"][..], &["--output", "oci:out"]] {
+        site.build(".")
+            .args(HOST)
+            .args(arguments)
+            .assert()
+            .code(2)
+            .stderr(contains(
+                "./pipe is neither a file, a folder nor a symbolic link",
+            ));
+    }
 }
 
 #[cfg(unix)]
