@@ -29,7 +29,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let text = instruction.text();
-    // Another program fills in what stands in double braces, and may add or drop quotes.
+    // Another program fills in what stands in double braces, or a person what stands for a host.
     if !text.contains('"') || is_template(text) {
         return;
     }
@@ -48,8 +48,12 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
 }
 
 fn is_template(text: &str) -> bool {
-    text.match_indices("{{")
-        .any(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_alphabetic()))
+    // `https://<account>.example.net/x`
+    let is_host_missing = text.contains("://<");
+    is_host_missing
+        || text
+            .match_indices("{{")
+            .any(|(at, _)| text[at + 2..].starts_with(|c: char| c.is_ascii_alphabetic()))
 }
 
 /// Whichever shell is in force, a script for PowerShell within it loses its plain quotes; how to

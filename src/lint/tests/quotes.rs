@@ -147,6 +147,7 @@ fn a_shell_within_the_shell_eats_quotes_too() {
         r#"RUN powershell -Command Invoke-WebRequest -Uri "https://x/y" -OutFile "C:\y""#,
         r#"RUN powershell -NoProfile -ExecutionPolicy Bypass -Command "iex ((new-object Net.WebClient).DownloadString('https://x/i.ps1'))" && SET "PATH=%PATH%;C:\x""#,
         r#"RUN powershell -File x.ps1 "a b""#,
+        r#"RUN powershell -Command Invoke-WebRequest "https://<account>.example.net/x.exe" -OutFile x"#,
         r#"RUN powershell -Command "Get-Item 'a b'" > "C:\a b.txt""#,
     ] {
         clean(BaseShell::Cmd, text);
