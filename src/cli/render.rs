@@ -82,6 +82,9 @@ impl Render {
                 rendered.write(folder, self.force)?;
             }
         }
+        for note in written.iter().filter_map(bare_program) {
+            session.note(note);
+        }
         self.print(&written)?;
         Ok(Answer::Yes)
     }
@@ -109,6 +112,18 @@ impl Render {
             }
         })
     }
+}
+
+/// What becomes of a program's path where `BuildKit` builds: as the lint rule `args-escaped` has it.
+fn bare_program(written: &Written) -> Option<String> {
+    let plan = &written.image.plan;
+    plan.cmd.as_ref()?;
+    let words = plan.entrypoint.as_ref().or(plan.cmd.as_ref())?;
+    let program = words.first().filter(|word| word.contains([' ', '\t']))?;
+    Some(format!(
+        "built by BuildKit, the image would give Windows {program:?} without quotes, which ends at its \
+         first space; Docker's builder for Windows and `wincimg build` quote it"
+    ))
 }
 
 fn as_json(written: &Written) -> Value {

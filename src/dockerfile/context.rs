@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
+use super::words::{self, Unwritable};
 use crate::layer::{Content, Layer, LayerError, LinkTo, Source};
 use crate::recipe::Plan;
 
@@ -67,6 +68,41 @@ impl ContextEntry {
             source,
         }
     }
+}
+
+/// A link to a folder. In a context it would arrive as a link to a file: the daemon makes links in
+/// their order, and Go's `os.Symlink` asks what the target is, which is not there yet.
+#[derive(Debug)]
+pub(super) struct FolderLink {
+    /// Where it is in the image.
+    pub(super) path: String,
+    /// Where it leads, from its own folder.
+    pub(super) target: String,
+}
+
+/// Takes the links to folders out of a context: they have to be made after everything is copied.
+pub(super) fn take_folder_links(
+    context: &mut Vec<ContextEntry>,
+) -> Result<Vec<FolderLink>, Unwritable> {
+    let mut links = Vec::new();
+    let mut kept = Vec::with_capacity(context.len());
+    for entry in context.drain(..) {
+        match &entry.content {
+            ContextContent::Link {
+                target,
+                to: LinkTo::Directory,
+            } => {
+                let inside = entry.path.strip_prefix(DRIVE).unwrap_or(&entry.path);
+                links.push(FolderLink {
+                    path: words::cmd_path(&format!("C:{inside}"))?,
+                    target: words::cmd_path(target)?,
+                });
+            }
+            _ => kept.push(entry),
+        }
+    }
+    *context = kept;
+    Ok(links)
 }
 
 /// The plan's files in the context.

@@ -96,7 +96,8 @@ pub fn render(plan: &Plan) -> Result<Rendered, RenderError> {
         });
     }
     let mut context = context::files(plan)?;
-    let view = View::of(plan, &mut context)?;
+    let links = context::take_folder_links(&mut context)?;
+    let view = View::of(plan, &mut context, &links)?;
     Ok(Rendered {
         dockerfile: templates::dockerfile(&view)?,
         context,

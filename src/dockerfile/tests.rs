@@ -33,6 +33,7 @@ fn base(repository: &str, shell: &[&str], user: Option<&str>) -> PlanBase {
         os_version: Some(VERSION),
         shell: Some(shell).filter(|shell| !shell.is_empty()),
         user: user.map(str::to_owned),
+        on_build: Vec::new(),
     }
 }
 
@@ -369,6 +370,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
         (line("[\"a\"]"), "list"),
         (line("--mount=x a"), "option"),
         (line("a <<EOF"), "here-document"),
+        (line("echo 1<<2"), "here-document"),
         (line(" "), "is empty"),
     ] {
         assert!(found.contains(said), "{found}");
@@ -377,7 +379,7 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
 
 #[test]
 fn a_template_cannot_write_a_value_past_the_helpers() {
-    let view = View::of(&plan(), &mut Vec::new()).unwrap();
+    let view = View::of(&plan(), &mut Vec::new(), &[]).unwrap();
     for (template, line) in [
         ("FROM {{base}}", 1),
         ("\n{{{base}}}", 2),
@@ -397,7 +399,7 @@ fn a_template_cannot_write_a_value_past_the_helpers() {
 
 #[test]
 fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
-    let view = View::of(&plan(), &mut Vec::new()).unwrap();
+    let view = View::of(&plan(), &mut Vec::new(), &[]).unwrap();
     for template in [
         "\nFROM {{reference baes}}",
         "\n{{baes}}",
@@ -416,4 +418,55 @@ fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
             "{template}"
         );
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().unwrap();
+    let inside = |name: &str| folder.path().join("site").join(name);
+    for name in ["v1", "deep/er"] {
+        fs::create_dir_all(inside(name)).unwrap();
+    }
+    fs::write(inside("v1/index.html"), "x").unwrap();
+    symlink("v1", inside("current one")).unwrap();
+    symlink("../../v1", inside("deep/er/up")).unwrap();
+    symlink("v1/index.html", inside("index.html")).unwrap();
+    fs::write(
+        folder.path().join("recipe.toml"),
+        "name = \"x\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"site\"\nto = 'C:\\site\\'\n",
+    )
+    .unwrap();
+    let recipe = Recipe::find(folder.path().to_str().unwrap()).unwrap();
+    let values = BTreeMap::new();
+    let settings = Settings {
+        values: &values,
+        context: folder.path(),
+    };
+    let rendered = render(&recipe.plan(nanoserver(), VERSION, &settings).unwrap()).unwrap();
+    let links: Vec<&str> = rendered
+        .context
+        .iter()
+        .filter(|entry| matches!(entry.content, ContextContent::Link { .. }))
+        .map(|entry| entry.path.as_str())
+        .collect();
+    assert_eq!(
+        links,
+        ["files/site/index.html"],
+        "a link to a file is copied"
+    );
+    let copied = rendered.dockerfile.find("COPY").unwrap();
+    let made = r#"RUN ["C:\\Windows\\System32\\cmd.exe", "/C", "mklink", "/D", "C:\\site\\current one", "v1", "&&", "mklink", "/D", "C:\\site\\deep\\er\\up", "..\\..\\v1"]"#;
+    let made = rendered.dockerfile.find(made);
+    assert!(
+        made.is_some_and(|made| made > copied),
+        "{}",
+        rendered.dockerfile
+    );
+
+    symlink("v1", inside("a&b")).unwrap();
+    let error = render(&recipe.plan(nanoserver(), VERSION, &settings).unwrap()).unwrap_err();
+    assert!(error.to_string().contains("C:\\\\site\\\\a&b"), "{error}");
 }

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::RenderError;
-use super::context::{ContextEntry, DRIVE};
+use super::context::{ContextEntry, DRIVE, FolderLink};
 use super::guard::Guarded;
 use super::registry::{REG, RegistryStep, calls, deletes, steps};
 use crate::recipe::{Command, Plan};
@@ -23,6 +23,9 @@ const ADMINISTRATOR: &str = "ContainerAdministrator";
 /// How many entries are removed by one command: cmd takes 8191 characters.
 const REMOVALS_AT_ONCE: usize = 24;
 
+/// How many links are made by one command; each has two paths.
+const LINKS_AT_ONCE: usize = 12;
+
 #[derive(Debug, Serialize)]
 pub(super) struct View {
     name: Guarded,
@@ -35,6 +38,8 @@ pub(super) struct View {
     shutdown: Option<Shutdown>,
     registry: Registry,
     files: Option<Copy>,
+    cmd_exe: Guarded,
+    links: Vec<Vec<Guarded>>,
     iis: Option<Iis>,
     workdir: Option<Guarded>,
     shell: Option<Vec<Guarded>>,
@@ -122,8 +127,13 @@ struct ShimView {
 }
 
 impl View {
-    /// The view of a plan; registration files that it needs are added to the context.
-    pub(super) fn of(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Self, RenderError> {
+    /// The view of a plan, with the links to folders that its context cannot carry; registration
+    /// files that it needs are added to the context.
+    pub(super) fn of(
+        plan: &Plan,
+        context: &mut Vec<ContextEntry>,
+        links: &[FolderLink],
+    ) -> Result<Self, RenderError> {
         let has_files = !context.is_empty();
         let registry = registry(plan, context)?;
         let base = &plan.base;
@@ -151,6 +161,8 @@ impl View {
                 source: Guarded::of(&format_args!("{DRIVE}/")),
                 target: Guarded::of("C:/"),
             }),
+            cmd_exe: Guarded::of(CMD),
+            links: links.chunks(LINKS_AT_ONCE).map(mklink).collect(),
             iis: plan.iis.as_ref().map(iis),
             workdir: plan.working_dir.as_ref().map(Guarded::of),
             shell: shell(plan),
@@ -167,6 +179,16 @@ impl View {
             cmd: plan.cmd.as_ref().map(words),
         })
     }
+}
+
+/// What cmd does for some links, one after the other.
+fn mklink(links: &[FolderLink]) -> Vec<Guarded> {
+    let commands = links.iter().enumerate().flat_map(|(place, link)| {
+        let and = (place > 0).then_some("&&");
+        let command = ["mklink", "/D", &link.path, &link.target];
+        and.into_iter().chain(command)
+    });
+    Guarded::list(commands)
 }
 
 fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {

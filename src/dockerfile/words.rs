@@ -24,6 +24,9 @@ pub enum Unwritable {
     /// A path that `COPY` would take for a pattern or more than one path.
     #[error("{0:?} cannot be copied by this name: expected letters, digits, spaces and . _ - / :")]
     Path(String),
+    /// A path that a command of cmd would take for something else.
+    #[error("the link to a folder cannot be made: cmd would not take {0:?} for a path")]
+    CmdPath(String),
     /// A line for the shell that the daemon would not pass on as it is.
     #[error("the shell line {line:?} {problem}")]
     ShellLine {
@@ -102,6 +105,16 @@ pub(super) fn paths(paths: &[String]) -> Result<String, Unwritable> {
     }
 }
 
+/// A path as a command of cmd takes it, which quotes it for spaces alone.
+pub(super) fn cmd_path(path: &str) -> Result<String, Unwritable> {
+    let path = path.replace('/', "\\");
+    let sound = |c: char| c.is_alphanumeric() || " ._-\\:()+@~#".contains(c);
+    if !path.chars().all(sound) {
+        return Err(Unwritable::CmdPath(path));
+    }
+    Ok(path)
+}
+
 /// A line for the shell, which gets it as it is.
 pub(super) fn shell_line(line: &str) -> Result<String, Unwritable> {
     let text = line.trim();
@@ -128,7 +141,11 @@ pub(super) fn shell_line(line: &str) -> Result<String, Unwritable> {
     if text.starts_with("--") {
         return refused("begins like an option of RUN");
     }
-    if text.split_whitespace().any(|word| word.starts_with("<<")) {
+    let begins_document = |word: &str| {
+        let word = word.trim_start_matches(|c: char| c.is_ascii_digit());
+        word.starts_with("<<")
+    };
+    if text.split_whitespace().any(begins_document) {
         return refused("has a word that begins a here-document");
     }
     Ok(text.to_owned())

@@ -4,6 +4,7 @@
 mod added_layer;
 mod error;
 mod iis;
+mod on_build;
 
 use std::sync::Arc;
 
@@ -95,6 +96,7 @@ fn assemble(
     progress: &dyn Progress,
 ) -> Result<Assembled, DirectError> {
     check(plan)?;
+    let plan = &on_build::carried_out(plan)?;
     let config = base.config();
     if config.os != "windows" {
         return Err(DirectError::NotWindows {
@@ -139,10 +141,10 @@ pub fn check(plan: &Plan) -> Result<(), DirectError> {
         });
     }
     let settings = plan.iis.iter().flat_map(IisSettings::of_the_server).next();
-    match settings {
-        Some(setting) => Err(DirectError::NeedsAppcmd { setting }),
-        None => Ok(()),
+    if let Some(setting) = settings {
+        return Err(DirectError::NeedsAppcmd { setting });
     }
+    on_build::carried_out(plan).map(drop)
 }
 
 /// The time as the configuration has it, and in seconds for the layer. A base need not say when it
@@ -175,12 +177,16 @@ fn change_container(container: &mut ContainerConfig, plan: &Plan) {
         container.entrypoint = Some(entrypoint.clone());
         // The base's arguments were for the base's program.
         container.cmd = None;
-        container.args_escaped = false;
+        // As Docker's builder for Windows has it: exec form is not escaped yet, and nothing is as
+        // it was.
+        container.args_escaped &= entrypoint.is_empty();
     }
     if let Some(cmd) = &plan.cmd {
         container.cmd = Some(cmd.clone());
-        container.args_escaped = false;
+        container.args_escaped &= cmd.is_empty();
     }
+    // They were for this image, not for those that are built on it.
+    container.on_build.clear();
     if let Some(user) = &plan.user {
         container.user = Some(user.clone());
     }

@@ -127,6 +127,7 @@ impl PlannedBase {
             os_version: self.os_version,
             shell: container.shell.clone(),
             user: container.user.clone().filter(|user| !user.is_empty()),
+            on_build: container.on_build.clone(),
         }
     }
 }
@@ -271,6 +272,7 @@ impl BuildRequest<'_> {
             os_version: first.filter(|_| brings_windows),
             shell: None,
             user: None,
+            on_build: Vec::new(),
         };
         for host in self.hosts_or_any() {
             let version = host.map(|host| host.build.version);

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use super::reader::Instruction;
 use super::shell::BaseShell;
 use super::stage::{Stage, Step};
-use super::{Findings, Rule, Severity};
+use super::{Findings, Rule, Severity, args_escaped};
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::quoting::{cmd, exec_form, powershell, script};
 
@@ -24,11 +24,12 @@ pub(super) fn check(stage: &Stage<'_>, before: usize, findings: &mut Findings<'_
         step.instruction.keyword == "ENTRYPOINT" && step.instruction.exec_form().is_some()
     });
     for step in &stage.steps {
-        check_step(step, has_program, &misread, findings);
+        check_step(stage, step, has_program, &misread, findings);
     }
 }
 
 fn check_step(
+    stage: &Stage<'_>,
     step: &Step<'_>,
     has_program: bool,
     misread: &HashSet<usize>,
@@ -41,7 +42,7 @@ fn check_step(
         return;
     }
     if instruction.is_meant_as_json() {
-        check_broken_json(instruction, findings);
+        check_broken_json(stage, instruction, findings);
         return;
     }
     if has_program && instruction.keyword == "CMD" {
@@ -58,12 +59,12 @@ fn check_step(
     // What the program gets today is not what was meant; the other finding says what is.
     let (first, last) = instruction.lines();
     let is_misread = (first..=last).any(|line| misread.contains(&(line + 1)));
-    let argv = program(step).filter(|_| !is_misread);
+    let argv = program(step).filter(|argv| !is_misread && !args_escaped::is_bare(stage, argv));
     report(instruction, Severity::Warning, message, argv, findings);
 }
 
 /// The commonest reason why an array is not JSON: backslashes that are not doubled.
-fn check_broken_json(instruction: &Instruction, findings: &mut Findings<'_>) {
+fn check_broken_json(stage: &Stage<'_>, instruction: &Instruction, findings: &mut Findings<'_>) {
     let doubled = instruction.text().replace('\\', "\\\\");
     let argv = serde_json::from_str::<Vec<String>>(&doubled).ok();
     // A program and its arguments in one word would be a file's name in exec form.
@@ -73,6 +74,7 @@ fn check_broken_json(instruction: &Instruction, findings: &mut Findings<'_>) {
     } else {
         "invalid JSON array of strings, so the daemon runs this in shell form"
     };
+    let argv = argv.filter(|argv| !args_escaped::is_bare(stage, argv));
     report(instruction, Severity::Error, message, argv, findings);
 }
 

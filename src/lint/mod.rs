@@ -4,6 +4,7 @@
 //! finding's correction replaces whole lines, lints clean itself and, for the rules about quotes,
 //! reaches the program as the author meant it (both are tested).
 
+mod args_escaped;
 mod base;
 mod correction;
 mod entrypoint;
@@ -113,11 +114,13 @@ pub enum Rule {
     DeadBase,
     /// Nano Server has no such program, or its user may not run it.
     NanoServerLacks,
+    /// `BuildKit` marks a command line as ready that is not.
+    ArgsEscaped,
 }
 
 impl Rule {
     /// Every rule, in the order of the documentation.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::QuotesUnderPowershell,
         Self::BackslashQuotesUnderCmd,
         Self::TrailingBackslash,
@@ -133,6 +136,7 @@ impl Rule {
         Self::PathNotExpanded,
         Self::DeadBase,
         Self::NanoServerLacks,
+        Self::ArgsEscaped,
     ];
 
     /// The name in reports.
@@ -153,6 +157,7 @@ impl Rule {
             Self::PathNotExpanded => "path-not-expanded",
             Self::DeadBase => "dead-base",
             Self::NanoServerLacks => "nano-server-lacks",
+            Self::ArgsEscaped => "args-escaped",
         }
     }
 
@@ -191,6 +196,9 @@ impl Rule {
             Self::DeadBase => "The base image cannot be pulled or gets no updates any more",
             Self::NanoServerLacks => {
                 "Nano Server does not have this program, or its user may not run it"
+            }
+            Self::ArgsEscaped => {
+                "An image that BuildKit builds with a CMD gives Windows the program's path without quotes"
             }
         }
     }
@@ -267,6 +275,7 @@ fn find(source: &str, options: &Options) -> Vec<Finding> {
         }
         if stage.platform == Platform::Windows {
             entrypoint::check(stage, before, &mut findings);
+            args_escaped::check(stage, &mut findings);
         }
     }
     nano::check(&stages, &mut findings);

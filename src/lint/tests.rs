@@ -415,9 +415,9 @@ fn a_program_behind_a_shell_is_started_itself() {
         fix(
             BaseShell::PowerShell,
             rule,
-            "CMD & 'C:\\a b\\x.exe' -n \\\"a b\\\""
+            "ENTRYPOINT & 'C:\\a b\\x.exe' -n \\\"a b\\\""
         ),
-        r#"CMD ["C:\\a b\\x.exe", "-n", "a b"]"#
+        r#"ENTRYPOINT ["C:\\a b\\x.exe", "-n", "a b"]"#
     );
     // Nobody gets the words that the program should not have had.
     let misread = format!("{PINNED}CMD .\\x.exe \"a b\"\n");
@@ -434,6 +434,8 @@ fn a_program_behind_a_shell_is_started_itself() {
             (Rule::ShellFormEntrypoint, None)
         ]
     );
+    let needs_quotes = "CMD & 'C:\\a b\\x.exe' -n";
+    assert_eq!(only_finding(BaseShell::PowerShell, needs_quotes).fix, None);
     let broken = only_finding(BaseShell::Cmd, r#"CMD ["C:\app\x.exe", "-v"]"#);
     assert_eq!(broken.severity, Severity::Error);
     assert_eq!(
@@ -517,4 +519,40 @@ fn lines_are_counted_as_the_author_sees_them() {
         found(source, &Options::default()),
         ["9 reg-add-force", "13 reg-add-force"]
     );
+}
+
+#[test]
+fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
+    let found = |lines: &str| {
+        let source = format!("FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n{lines}\n");
+        let findings = lint(&source, &Options::default());
+        let mut findings = findings.iter();
+        findings
+            .find(|finding| finding.rule == Rule::ArgsEscaped)
+            .map(|finding| (finding.line, finding.severity))
+    };
+    let entry = r#"ENTRYPOINT ["C:\\Program Files\\app\\app.exe"]"#;
+    let cmd = r#"CMD ["C:\\Program Files\\app\\app.exe", "serve"]"#;
+    assert_eq!(found(cmd), Some((2, Severity::Warning)));
+    assert_eq!(
+        found(&format!("{entry}\nCMD [\"serve\"]")),
+        Some((2, Severity::Warning))
+    );
+    assert_eq!(
+        found(&format!("CMD [\"serve\"]\n{entry}")),
+        Some((3, Severity::Warning))
+    );
+    // The mark is the base's then.
+    assert_eq!(found(entry), None);
+    assert_eq!(
+        found(r#"CMD ["C:\\app\\app.exe", "C:\\Program Files"]"#),
+        None
+    );
+    assert_eq!(
+        found(r#"CMD ["\"C:\\Program Files\\app.exe\"", "serve"]"#),
+        None
+    );
+    assert_eq!(found(&format!("{cmd}\nCMD [\"app.exe\"]")), None);
+    let linux = "FROM debian\nCMD [\"/opt/my app/run\"]\n";
+    assert!(lint(linux, &Options::default()).is_empty());
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::text::{Pairs, Text, Texts, Values};
-use super::{Recipe, RecipeError};
+use super::{Plan, Recipe, RecipeError};
 use crate::windows::iis::{DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, IisSettings};
 
 /// A site on IIS.
@@ -38,6 +38,36 @@ struct AppPoolEntry {
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
     #[serde(default)]
     settings: Pairs,
+}
+
+/// Gives `ServiceMonitor` the pool that gets the container's variables, which it takes for
+/// `DefaultAppPool` otherwise and ends where there is none: `ServiceMonitor.exe w3svc POOL`.
+pub(super) fn name_pool(plan: &mut Plan) {
+    let Some(pool) = plan.iis.as_ref().map(|iis| iis.app_pool.as_str()) else {
+        return;
+    };
+    if pool.eq_ignore_ascii_case(DEFAULT_APP_POOL) {
+        return;
+    }
+    let pool = pool.to_owned();
+    let words = |words: &Option<Vec<String>>| words.clone().unwrap_or_default();
+    let line = [words(&plan.entrypoint), words(&plan.cmd)].concat();
+    let [.., program, service] = line.as_slice() else {
+        return;
+    };
+    let file = program.rsplit(['\\', '/']).next().unwrap_or_default();
+    let is_monitor = ["ServiceMonitor.exe", "ServiceMonitor"]
+        .iter()
+        .any(|name| file.eq_ignore_ascii_case(name));
+    if !is_monitor || !service.eq_ignore_ascii_case("w3svc") {
+        return;
+    }
+    let last = match (&mut plan.cmd, &mut plan.entrypoint) {
+        (Some(cmd), _) if !cmd.is_empty() => cmd,
+        (_, Some(entrypoint)) => entrypoint,
+        _ => return,
+    };
+    last.push(pool);
 }
 
 impl Recipe {

@@ -15,6 +15,7 @@
 //!     os_version: Some(host),
 //!     shell: None,
 //!     user: None,
+//!     on_build: Vec::new(),
 //! };
 //! let settings = Settings {
 //!     values: &BTreeMap::new(),

@@ -7,6 +7,7 @@ use serde::Serialize;
 use toml::Spanned;
 
 use super::file::RunEntry;
+use super::iis::name_pool;
 use super::on_disk::OnDisk;
 use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
@@ -72,6 +73,9 @@ pub struct PlanBase {
     pub shell: Option<Vec<String>>,
     /// Who runs its programs; an administrator where absent.
     pub user: Option<String>,
+    /// Instructions that it has for whatever is built on it, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on_build: Vec<String>,
 }
 
 /// With the leading `10.0.`, as image configurations and the other results write it.
@@ -207,6 +211,9 @@ impl fmt::Display for Plan {
         let version = version.as_deref().unwrap_or("no Windows inside");
         writeln!(f, "base        {} ({version})", Foreign(&self.base.name))?;
         writeln!(f, "            {}", self.base.digest)?;
+        for trigger in &self.base.on_build {
+            writeln!(f, "onbuild     {}", Foreign(trigger))?;
+        }
         for file in &self.files {
             writeln!(
                 f,
@@ -325,7 +332,7 @@ impl Recipe {
             registry.extend(changes.edits);
             links.extend(changes.links);
         }
-        let plan = Plan {
+        let mut plan = Plan {
             name: self.name().to_owned(),
             base,
             host_build,
@@ -371,6 +378,7 @@ impl Recipe {
                 .collect::<Result<_, _>>()?,
             notes: links.iter().map(ToString::to_string).collect(),
         };
+        name_pool(&mut plan);
         self.check_program(&plan, &self.resolve(&file.base, &values)?)?;
         Ok(plan)
     }

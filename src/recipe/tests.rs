@@ -16,6 +16,7 @@ fn base() -> PlanBase {
         os_version: Some(WindowsVersion::new(17763, 973)),
         shell: None,
         user: Some("ContainerUser".to_owned()),
+        on_build: Vec::new(),
     }
 }
 
@@ -484,6 +485,40 @@ fn a_run_is_either_a_command_or_a_shell_line() {
     assert_eq!(plan.steps[1].command, Command::Shell("dir".to_owned()));
     assert!(problem("[[run]]\n").contains("either a command or a shell line"));
     assert!(problem("[[run]]\ncommand = []\n").contains("either a command or a shell line"));
+}
+
+#[test]
+fn the_service_monitor_is_told_of_a_pool_with_another_name() {
+    let started = |body: &str| {
+        let plan = plan(body).unwrap();
+        [
+            plan.entrypoint.unwrap_or_default(),
+            plan.cmd.unwrap_or_default(),
+        ]
+        .concat()
+        .join(" ")
+    };
+    let pool = "[iis]\napp_pool = { name = \"Web Pool\" }\n";
+    let monitor = r"entrypoint = ['C:\ServiceMonitor.exe', 'w3svc']";
+    assert_eq!(
+        started(&format!("{monitor}\n{pool}")),
+        r"C:\ServiceMonitor.exe w3svc Web Pool"
+    );
+    let shim = r"entrypoint = ['C:\wincimg\shim.exe', '--', 'c:/servicemonitor', 'W3SVC']";
+    assert!(started(&format!("{shim}\n{pool}")).ends_with("W3SVC Web Pool"));
+    let divided = "entrypoint = ['C:\\ServiceMonitor.exe']\ncmd = ['w3svc']";
+    assert!(started(&format!("{divided}\n{pool}")).ends_with("w3svc Web Pool"));
+    for left in [
+        format!("{monitor}\n[iis]\n"),
+        format!("{monitor}\n[iis]\napp_pool = {{ name = \"defaultapppool\" }}\n"),
+        monitor.to_owned(),
+    ] {
+        assert!(started(&left).ends_with("w3svc"), "{left}");
+    }
+    let own = r"entrypoint = ['C:\ServiceMonitor.exe', 'w3svc', 'Other']";
+    assert!(started(&format!("{own}\n{pool}")).ends_with("w3svc Other"));
+    let other = "entrypoint = ['C:\\app\\w3svc.exe', 'w3svc']";
+    assert!(started(&format!("{other}\n{pool}")).ends_with("w3svc.exe w3svc"));
 }
 
 #[test]

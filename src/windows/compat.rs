@@ -28,11 +28,19 @@ pub enum Edition {
 }
 
 impl Edition {
-    /// Reads the product name that a node reports, such as `Windows Server 2019 Datacenter`.
+    /// Reads the product name that a node or a daemon reports, such as `Windows Server 2019
+    /// Datacenter`. Daemons of today call every client `Microsoft Windows Version 23H2 (OS Build …)`.
     pub fn of_product(name: &str) -> Option<Self> {
+        const CLIENTS: [&str; 5] = [
+            "Windows 10",
+            "Windows 11",
+            "Microsoft Windows Version ",
+            "Microsoft Windows (",
+            "Microsoft Windows [",
+        ];
         if name.contains("Windows Server") {
             Some(Self::Server)
-        } else if name.contains("Windows 10") || name.contains("Windows 11") {
+        } else if CLIENTS.iter().any(|client| name.contains(client)) {
             Some(Self::Client)
         } else {
             None
@@ -50,6 +58,23 @@ pub struct HostBuild {
 }
 
 impl HostBuild {
+    /// A host of this version whose product has a name: none where its edition decides what it
+    /// runs, and neither the name nor the version tells it.
+    pub fn of_product(version: WindowsVersion, name: &str) -> Option<Self> {
+        let client = Self {
+            version,
+            edition: Edition::Client,
+        };
+        match Edition::of_product(name) {
+            Some(edition) => Some(Self { version, edition }),
+            None => {
+                let taken = Self::new(version);
+                let matters = is_client_without_process_isolation(client);
+                (taken == client || !matters).then_some(taken)
+            }
+        }
+    }
+
     /// A host of this version, taken for a server unless only clients have its build.
     pub fn new(version: WindowsVersion) -> Self {
         let edition = match release::of_build(version.build) {

@@ -29,6 +29,7 @@ pub mod registry;
 pub mod release;
 pub mod security;
 pub mod shutdown;
+pub mod status;
 pub mod table;
 pub mod text;
 pub mod update;

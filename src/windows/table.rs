@@ -13,33 +13,33 @@ pub struct TableError {
 }
 
 /// The fields of one row, taken from left to right.
-pub(super) struct Row<'a> {
+pub(crate) struct Row<'a> {
     line: usize,
     fields: std::str::Split<'a, char>,
 }
 
 impl<'a> Row<'a> {
-    pub(super) fn error(&self, problem: impl Into<String>) -> TableError {
+    pub(crate) fn error(&self, problem: impl Into<String>) -> TableError {
         TableError {
             line: self.line,
             problem: problem.into(),
         }
     }
 
-    pub(super) fn text(&mut self, name: &str) -> Result<&'a str, TableError> {
+    pub(crate) fn text(&mut self, name: &str) -> Result<&'a str, TableError> {
         match self.fields.next() {
             Some(field) => Ok(field),
             None => Err(self.error(format!("missing {name}"))),
         }
     }
 
-    pub(super) fn value<T: FromStr>(&mut self, name: &str) -> Result<T, TableError> {
+    pub(crate) fn value<T: FromStr>(&mut self, name: &str) -> Result<T, TableError> {
         let text = self.text(name)?;
         text.parse().map_err(|_| self.invalid(name, text))
     }
 
     /// A field that has one of these words.
-    pub(super) fn word<T: Copy>(
+    pub(crate) fn word<T: Copy>(
         &mut self,
         name: &str,
         words: &[(&str, T)],
@@ -52,20 +52,20 @@ impl<'a> Row<'a> {
     }
 
     /// A field in which `-` or nothing stands for "none".
-    pub(super) fn optional_text(&mut self, name: &str) -> Result<Option<&'a str>, TableError> {
+    pub(crate) fn optional_text(&mut self, name: &str) -> Result<Option<&'a str>, TableError> {
         let text = self.text(name)?;
         Ok(Some(text).filter(|text| !text.is_empty() && *text != "-"))
     }
 
     /// The same, read.
-    pub(super) fn optional<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, TableError> {
+    pub(crate) fn optional<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, TableError> {
         let text = self.optional_text(name)?;
         text.map(|text| text.parse().map_err(|_| self.invalid(name, text)))
             .transpose()
     }
 
     /// A field with any number of texts.
-    pub(super) fn list(&mut self, name: &str, separator: char) -> Result<Vec<&'a str>, TableError> {
+    pub(crate) fn list(&mut self, name: &str, separator: char) -> Result<Vec<&'a str>, TableError> {
         let text = self.optional_text(name)?;
         Ok(text
             .map(|text| text.split(separator).map(str::trim).collect())
@@ -78,7 +78,7 @@ impl<'a> Row<'a> {
 }
 
 /// Reads every row that is neither empty nor a comment, each with `read`; surplus fields are an error.
-pub(super) fn read_rows<'a, T>(
+pub(crate) fn read_rows<'a, T>(
     text: &'a str,
     read: impl Fn(&mut Row<'a>) -> Result<T, TableError>,
 ) -> Result<Vec<T>, TableError> {

@@ -370,13 +370,185 @@ async fn doctor_says_of_a_daemon_what_it_is_and_whom_it_trusts() {
         mend.contains("insecure-registries") && mend.contains("Restart-Service"),
         "{mend}"
     );
+}
 
-    windows.script(|script| script.info["OperatingSystem"] = json!("Windows Server 2016"));
-    let (_, checks) = doctor();
-    assert!(
-        checks[0]["mend"].as_str().unwrap().contains("newer Docker"),
-        "{checks:#?}"
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn doctor_reads_the_info_of_every_age_of_docker() {
+    let site = site();
+    let windows = windows(&site).await;
+    let kinds = include_str!("../data/daemon-infos.json");
+    let mut kinds: Vec<Value> = serde_json::from_str(kinds).unwrap();
+    kinds.push(json!({"info": {"OSType": "", "OperatingSystem": "Alpine Linux v3.20"}}));
+    for kind in &kinds {
+        windows.script(|script| {
+            script.info = support::windows_daemon::info("", "");
+            let fields = kind["info"].as_object().unwrap().clone();
+            script.info.as_object_mut().unwrap().extend(fields);
+        });
+        let mut command = wincimg(&site, &["doctor", "--docker-host", &windows.host()]);
+        let output = command.args(["--format", "json"]).output().unwrap();
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut checks = document["checks"].as_array().unwrap().iter();
+        let check = checks.find(|check| check["check"] == "docker daemon");
+        let check = check.unwrap();
+        let version = kind["version"].as_str();
+        let (finding, mend) = match (version, kind["isolation"].as_str(), &kind["client"]) {
+            (_, None, _) => (
+                "makes other containers: expected windows".to_owned(),
+                "name a daemon on Windows with --docker-host",
+            ),
+            (Some(_), _, Value::Null) => (
+                "does not say whether it is Windows Server".to_owned(),
+                "(Get-CimInstance Win32_OperatingSystem).Caption",
+            ),
+            (Some(version), Some(isolation), _) if version.contains('.') => (
+                format!("Docker 20.10.24 (API 1.41) on Windows {version}, {isolation} isolation"),
+                "",
+            ),
+            (Some(build), _, _) => (
+                format!("(build {build}), which does not report its revision"),
+                "install a newer Docker there",
+            ),
+            (None, _, _) => (
+                "which does not report its version".to_owned(),
+                "install a newer Docker there",
+            ),
+        };
+        let text = |name: &str| check[name].as_str().unwrap_or_default();
+        assert!(text("finding").contains(&finding), "{kind}: {check}");
+        assert!(text("mend").contains(mend), "{kind}: {check}");
+        assert_eq!(check["ok"], mend.is_empty(), "{kind}: {check}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn proxies_and_headers_of_dockers_configuration_count_as_for_docker_build() {
+    let site = site();
+    let windows = windows(&site).await;
+    let docker = tempfile::tempdir().unwrap();
+    let config = json!({
+        "HttpHeaders": {"X-Meta": "team 7", "User-Agent": "another"},
+        "proxies": {"default": {"httpProxy": "http://proxy:3128", "noProxy": "lan"}},
+    });
+    fs::write(docker.path().join("config.json"), config.to_string()).unwrap();
+    let mut command = wincimg(&site, &["build", ".", "--host-build", "17763.973"]);
+    command.args([
+        "--docker-host",
+        &windows.host(),
+        "--build-arg",
+        "NO_PROXY=own",
+    ]);
+    let output = command
+        .env("DOCKER_CONFIG", docker.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    for asked in windows.asked("/") {
+        assert_eq!(asked.headers["x-meta"], "team 7", "{}", asked.path);
+        let agent = asked.headers.get("user-agent");
+        assert!(agent.is_none_or(|agent| agent != "another"));
+    }
+    let arguments = &windows.asked("/build")[0].query["buildargs"];
+    let arguments: Value = serde_json::from_str(arguments).unwrap();
+    assert_eq!(
+        arguments,
+        json!({
+            "HTTP_PROXY": "http://proxy:3128", "http_proxy": "http://proxy:3128",
+            "NO_PROXY": "own", "no_proxy": "lan",
+        })
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_daemon_says_where_it_fails_comes_with_the_next_step() {
+    let site = site();
+    let host = site.registry.host();
+    let step = |instruction: &str| json!({"stream": format!("Step 1/1 : {instruction}")});
+    let error = |message: &str| json!({"errorDetail": {"message": message}, "error": message});
+    let from = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973";
+    let denied = "denied: requested access to the resource is denied";
+    for (build_fails, push_fails, said) in [
+        // A step.
+        (
+            vec![
+                step("RUN x"),
+                error(
+                    "hcsshim::CreateComputeSystem a9fe: No hypervisor is present on this system.",
+                ),
+            ],
+            None,
+            vec![
+                "error: could not build app:10.0.17763.973",
+                "hint: ",
+                "build with --isolation process",
+            ],
+        ),
+        // A pull.
+        (
+            vec![
+                step(from),
+                error(
+                    "Get https://mcr.microsoft.com/v2/: dial tcp: lookup mcr.microsoft.com: no such host",
+                ),
+            ],
+            None,
+            vec![
+                "step 1 of 1 failed: FROM",
+                "hint: ",
+                "`Resolve-DnsName mcr.microsoft.com`",
+            ],
+        ),
+        // A refusal before any step.
+        (
+            vec![error(
+                "toomanyrequests: You have reached your pull rate limit.",
+            )],
+            None,
+            vec![
+                "did not build the image: toomanyrequests",
+                "hint: ",
+                "wincimg login",
+            ],
+        ),
+        // A push.
+        (
+            Vec::new(),
+            Some(denied),
+            vec![
+                "built and kept in the Docker daemon as HOST/app:10.0.17763.973; not pushed",
+                denied,
+                "hint: HOST did not let the daemon in: run `wincimg login HOST`",
+            ],
+        ),
+    ] {
+        let windows = windows(&site).await;
+        windows.script(|script| {
+            if !build_fails.is_empty() {
+                script.builds = vec![build_fails.clone()];
+            }
+            if let Some(words) = push_fails {
+                script.push = Box::new(move |_| {
+                    vec![json!({"errorDetail": {"message": words}, "error": words})]
+                });
+            }
+        });
+        let output = build(
+            &site,
+            &[
+                "--docker-host",
+                &windows.host(),
+                "--registry",
+                &host,
+                "--push",
+            ],
+        );
+        assert_eq!(output.status.code(), Some(3));
+        let text = stderr(&output);
+        for words in said {
+            let words = words.replace("HOST", &host);
+            assert!(text.contains(&words), "{words:?} in {text}");
+        }
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod base_cli;
 mod blocked;
 mod browser;
 mod build;
+mod buildkit;
 mod certificates;
 mod check_compat;
 mod ci_templates;

@@ -11,7 +11,7 @@ use crate::cli::docker_args::DockerArgs;
 use crate::cli::failure::Failure;
 use crate::dockerfile::{Rendered, render};
 use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
-use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Info, Preflight};
+use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Info, Preflight};
 use crate::oci::prefix::RegistryPrefix;
 
 /// How a Docker daemon builds.
@@ -64,7 +64,7 @@ impl DaemonArgs {
             daemon: &daemon,
             info: &info,
             registry: job.registry,
-            options: self.options(job.created),
+            options: self.options(job.created, daemon.endpoint()),
             named_after: named_after.cloned(),
             pushes: places.any(|place| matches!(place, Destination::Registry(_))),
             progress: job.progress.as_ref(),
@@ -94,7 +94,7 @@ impl DaemonArgs {
         Ok((daemon, info))
     }
 
-    fn options(&self, created: Option<Timestamp>) -> BuildOptions {
+    fn options(&self, created: Option<Timestamp>, endpoint: &Endpoint) -> BuildOptions {
         let arguments =
             self.arguments
                 .iter()
@@ -102,8 +102,10 @@ impl DaemonArgs {
                     Some((name, value)) => Some((name.to_owned(), value.to_owned())),
                     None => Some((argument.clone(), std::env::var(argument).ok()?)),
                 });
+        let mut arguments = arguments.collect();
+        endpoint.settings.add_proxies(&mut arguments);
         BuildOptions {
-            arguments: arguments.collect(),
+            arguments,
             pull: self.pull,
             no_cache: self.no_cache,
             isolation: self.isolation.map(Into::into),

@@ -74,16 +74,14 @@ async fn check_answer(
                 obstacle.hint().unwrap_or_default(),
             )
         } else {
-            let finding = format!("makes {} containers; {WITHOUT}", info.os_type);
+            let finding = format!("makes {} containers; {WITHOUT}", info.os());
             Check::ok(KIND, subject, finding)
         }];
     }
     let mut checks = vec![version(daemon, info, subject)];
     for (host, connection) in reached {
-        if *connection != Connection::PlainHttp {
-            continue;
-        }
         checks.push(match preflight.registry(host, *connection).await {
+            Ok(()) if *connection != Connection::PlainHttp => continue,
             Ok(()) => Check::ok(
                 "docker trust",
                 host,
@@ -109,17 +107,30 @@ fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
             info.default_isolation().name()
         )
     };
-    match info.host_build() {
-        Some(host) if host.version.revision.is_some() => {
-            Check::ok(KIND, subject, finding(&format!("Windows {}", host.version)))
+    let product = &info.operating_system;
+    match (info.host_version(), info.host_build()) {
+        (Some(version), Some(_)) if version.revision.is_some() => {
+            Check::ok(KIND, subject, finding(&format!("Windows {version}")))
         }
-        _ => Check::problem(
+        (Some(_), None) => Check::problem(
             KIND,
             subject,
             finding(&format!(
-                "{:?}, which does not report its revision",
-                info.operating_system
+                "{product:?}, which does not say whether it is Windows Server"
             )),
+            "run `(Get-CimInstance Win32_OperatingSystem).Caption` there: where that is no server, \
+             build with --isolation hyperv",
+        ),
+        (version, _) => Check::problem(
+            KIND,
+            subject,
+            finding(&match version {
+                Some(version) => format!(
+                    "{product:?} (build {}), which does not report its revision",
+                    version.build
+                ),
+                None => format!("{product:?}, which does not report its version"),
+            }),
             "install a newer Docker there, so that bases can be compared with the host's version",
         ),
     }

@@ -103,8 +103,13 @@ impl Diagnose for Unserved {
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {
     /// The daemon did not push it.
-    #[error(transparent)]
-    Docker(#[from] DockerError),
+    #[error("built and kept in the Docker daemon as {kept}; not pushed")]
+    NotPushed {
+        /// What the daemon calls it.
+        kept: String,
+        /// Why not.
+        source: DockerError,
+    },
     /// What the daemon pushed or saved is not an image.
     #[error("{reference} is an index: expected the image that Docker sent")]
     NotAnImage {
@@ -166,7 +171,7 @@ impl Diagnose for DeliveryError {
 impl Diagnose for RouteError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Docker(error) => error.hint(),
+            Self::NotPushed { source, .. } => source.hint(),
             Self::Copy(error) => error.hint(),
             Self::Store(error) => error.hint(),
             Self::Save(error) => error.hint(),

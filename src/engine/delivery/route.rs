@@ -129,7 +129,11 @@ impl<'a> Route<'a> {
         made: &DaemonImage<'_>,
         repository: &Repository,
     ) -> Result<Image, RouteError> {
-        let digest = made.push(self.progress.as_ref()).await?;
+        let pushed = made.push(self.progress.as_ref()).await;
+        let digest = pushed.map_err(|source| RouteError::NotPushed {
+            kept: made.to_string(),
+            source,
+        })?;
         let source = Source::Registry(repository.clone());
         let Document::Manifest(manifest) = source.resolve(Some(&digest)).await? else {
             return Err(RouteError::NotAnImage {

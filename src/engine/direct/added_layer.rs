@@ -220,6 +220,7 @@ mod tests {
             os_version: Some(host.parse().unwrap()),
             shell: None,
             user: None,
+            on_build: Vec::new(),
         };
         let recipe = Recipe::find("pause").unwrap();
         let values = std::collections::BTreeMap::new();

@@ -1,6 +1,7 @@
 //! Why the direct engine could not make an image, and what to do about it.
 
 use crate::diagnose::{Blame, Diagnose};
+use crate::foreign::Foreign;
 use crate::layer::LayerError;
 use crate::oci::document::DocumentError;
 use crate::windows::hive::WriteError;
@@ -20,6 +21,17 @@ pub enum DirectError {
         count: usize,
         /// The step itself.
         step: String,
+    },
+    /// The base has an instruction for its children that is more than a setting.
+    #[error(
+        "the direct engine cannot carry out what {base} has for images that are built on it: ONBUILD {}",
+        Foreign(trigger)
+    )]
+    OnBuild {
+        /// The base.
+        base: String,
+        /// The instruction.
+        trigger: String,
     },
     /// The base is an image of another system.
     #[error("the base {base} is for {os:?}: expected a Windows image")]
@@ -68,7 +80,7 @@ pub enum DirectError {
 impl Diagnose for DirectError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NeedsWindows { .. } | Self::NeedsAppcmd { .. } => Some(
+            Self::NeedsWindows { .. } | Self::OnBuild { .. } | Self::NeedsAppcmd { .. } => Some(
                 "build with --engine docker, on a Docker daemon for Windows containers".to_owned(),
             ),
             Self::NoTime { .. } => {
@@ -84,6 +96,7 @@ impl Diagnose for DirectError {
     fn blame(&self) -> Blame {
         match self {
             Self::NeedsWindows { .. }
+            | Self::OnBuild { .. }
             | Self::NeedsAppcmd { .. }
             | Self::WebConfig { .. }
             | Self::Hive(_) => Blame::Request,

@@ -29,10 +29,14 @@ impl Address {
     /// Where the platform's daemon listens.
     pub(super) fn of_platform() -> Self {
         if cfg!(windows) {
-            Self::Pipe(r"\\.\pipe\docker_engine".to_owned())
+            Self::default_pipe()
         } else {
             Self::Unix(Path::new("/var/run/docker.sock").to_owned())
         }
+    }
+
+    fn default_pipe() -> Self {
+        Self::Pipe(r"\\.\pipe\docker_engine".to_owned())
     }
 
     /// Reads an address, with what protects a connection there: only TCP can be protected, and
@@ -47,15 +51,16 @@ impl Address {
         };
         let (scheme, rest) = text.split_once("://").unwrap_or(("tcp", text));
         match scheme {
-            "unix" | "npipe" if rest.is_empty() => Err(failed("the path is missing")),
+            "unix" if rest.is_empty() => Err(failed("the path is missing")),
             "unix" => Ok((Self::Unix(PathBuf::from(rest)), None)),
+            // As daemon.json has it too.
+            "npipe" if rest.is_empty() => Ok((Self::default_pipe(), None)),
             "npipe" => Ok((Self::Pipe(rest.replace('/', r"\")), None)),
             "https" if tls.is_none() => Err(failed("https needs DOCKER_TLS_VERIFY=1")),
             "tcp" | "http" | "https" => {
                 let tls = tls.filter(|_| scheme != "http");
                 let default = if tls.is_some() { 2376 } else { 2375 };
-                let (host, port) =
-                    host_and_port(rest).ok_or_else(|| failed("the host is missing"))?;
+                let (host, port) = host_and_port(rest).map_err(failed)?;
                 let port = port.unwrap_or(default);
                 Ok((Self::Tcp { host, port }, tls))
             }
@@ -65,15 +70,19 @@ impl Address {
     }
 }
 
-fn host_and_port(text: &str) -> Option<(String, Option<u16>)> {
-    let url = Url::parse(&format!("tcp://{text}")).ok()?;
-    let plain = !text.contains('@') && url.query().is_none() && url.fragment().is_none();
-    if !plain || !matches!(url.path(), "" | "/") {
-        return None;
+fn host_and_port(text: &str) -> Result<(String, Option<u16>), &'static str> {
+    const MISSING: &str = "the host is missing";
+    if text.contains('@') {
+        return Err("daemons know no users and passwords");
     }
-    let host = url.host_str().filter(|host| !host.is_empty())?;
+    if text.trim_end_matches('/').contains(['/', '?', '#']) {
+        return Err("a path behind the port is not supported");
+    }
+    let url = Url::parse(&format!("tcp://{text}")).map_err(|_| MISSING)?;
+    let host = url.host_str().filter(|host| !host.is_empty());
+    let host = host.ok_or(MISSING)?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    Some((host.to_owned(), url.port()))
+    Ok((host.to_owned(), url.port()))
 }
 
 impl fmt::Display for Address {

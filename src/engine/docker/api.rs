@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 
 use bollard::models::ImageInspect;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 
 use crate::windows::compat::{Edition, HostBuild, Isolation};
 use crate::windows::version::WindowsVersion;
@@ -14,18 +16,25 @@ use crate::windows::version::WindowsVersion;
 #[serde(rename_all = "PascalCase", default)]
 pub struct Info {
     /// `windows` or `linux`.
-    #[serde(rename = "OSType")]
+    #[serde(rename = "OSType", deserialize_with = "or_default")]
     pub os_type: String,
     /// The product, on Windows with the build and its revision in brackets.
+    #[serde(deserialize_with = "or_default")]
     pub operating_system: String,
-    /// On Windows `10.0.17763`, without a revision.
-    #[serde(rename = "OSVersion")]
+    /// On Windows `10.0.17763`, without a revision; absent before Docker 18.09.
+    #[serde(rename = "OSVersion", deserialize_with = "or_default")]
     pub os_version: String,
+    /// On Windows `10.0 14393 (14393.1770.amd64fre.rs1_release.170917-1700)`.
+    #[serde(deserialize_with = "or_default")]
+    pub kernel_version: String,
     /// On Windows the isolation of containers that ask for none.
+    #[serde(deserialize_with = "or_default")]
     pub isolation: String,
     /// The version of Docker.
+    #[serde(deserialize_with = "or_default")]
     pub server_version: String,
     /// Where the daemon keeps images.
+    #[serde(deserialize_with = "or_default")]
     pub docker_root_dir: String,
     /// What the daemon knows of registries.
     #[serde(deserialize_with = "or_default")]
@@ -49,6 +58,7 @@ pub struct RegistryConfig {
 #[serde(rename_all = "PascalCase", default)]
 pub struct KnownRegistry {
     /// Whether it has to prove who it is.
+    #[serde(deserialize_with = "or_default")]
     pub secure: bool,
 }
 
@@ -80,35 +90,58 @@ impl From<ImageInspect> for ImageInfo {
 impl Info {
     /// Whether the daemon makes Windows containers.
     pub fn is_windows(&self) -> bool {
-        self.os_type == "windows"
+        match self.os_type.as_str() {
+            "" => self.operating_system.contains("Windows"),
+            os => os == "windows",
+        }
     }
 
-    /// The version of the machine that the daemon runs on.
+    /// What the daemon makes containers for.
+    pub fn os(&self) -> &str {
+        match self.os_type.as_str() {
+            "" if self.is_windows() => "windows",
+            "" => "other",
+            os => os,
+        }
+    }
+
+    /// The version of the machine that the daemon runs on, as far as it says.
+    pub fn host_version(&self) -> Option<WindowsVersion> {
+        let texts = [
+            &self.operating_system,
+            &self.os_version,
+            &self.kernel_version,
+        ];
+        let versions = texts.iter().filter_map(|text| text.parse().ok());
+        // The first one that is known as a whole, or else the first that is known at all.
+        let versions: Vec<WindowsVersion> = versions.collect();
+        let whole = versions.iter().find(|version| version.revision.is_some());
+        whole.or(versions.first()).copied()
+    }
+
+    /// The machine that the daemon runs on, where it is known what that runs.
     pub fn host_build(&self) -> Option<HostBuild> {
-        let version: WindowsVersion = self
-            .operating_system
-            .parse()
-            .or_else(|_| self.os_version.parse())
-            .ok()?;
-        Some(HostBuild {
-            version,
-            edition: Edition::of_product(&self.operating_system).unwrap_or(Edition::Server),
-        })
+        HostBuild::of_product(self.host_version()?, &self.operating_system)
     }
 
-    /// How containers are isolated that ask for nothing.
+    /// How containers are isolated that ask for nothing: on clients, unless told otherwise, by
+    /// Hyper-V.
     pub fn default_isolation(&self) -> Isolation {
-        if self.isolation == Isolation::HyperV.name() {
-            Isolation::HyperV
-        } else {
-            Isolation::Process
+        let is_client = Edition::of_product(&self.operating_system) == Some(Edition::Client);
+        match self.isolation.as_str() {
+            "hyperv" => Isolation::HyperV,
+            "process" => Isolation::Process,
+            _ if is_client => Isolation::HyperV,
+            _ => Isolation::Process,
         }
     }
 }
 
-/// The daemon writes `null` for what is empty.
-fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+/// The daemon writes `null` for what is empty, and what is of another kind than expected is not
+/// known either.
+fn or_default<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+    let value = Value::deserialize(deserializer)?;
+    Ok(T::deserialize(value).unwrap_or_default())
 }

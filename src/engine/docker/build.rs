@@ -8,12 +8,13 @@ use bollard::auth::DockerCredentials;
 use bollard::query_parameters::BuildImageOptions;
 use futures_util::TryStreamExt;
 
-use super::answer::{Message, Messages, one_line};
+use super::answer::{Complaint, Messages, one_line};
 use super::api::ImageInfo;
 use super::client::credentials;
 use super::context::{ContextError, DOCKERFILE, Listing};
 use super::daemon::Daemon;
 use super::error::DockerError;
+use super::failures::{Failure, exit_code_in};
 use super::layers::Layers;
 use super::steps::{Step, Steps};
 use super::upload::upload;
@@ -21,6 +22,7 @@ use crate::diagnose::Diagnose;
 use crate::oci::remote::DaemonCredential;
 use crate::progress::Progress;
 use crate::windows::compat::Isolation;
+use crate::windows::status::ExitCode;
 
 /// What the daemon is asked to do.
 const WHAT: &str = "build the image";
@@ -66,7 +68,7 @@ pub enum BuildError {
         /// Which one.
         step: Step,
         /// What its program returned, where it was a program's fault.
-        exit_code: Option<i64>,
+        exit_code: Option<ExitCode>,
         /// The daemon's words and the last of the program's.
         #[source]
         output: StepOutput,
@@ -107,21 +109,6 @@ pub struct StepOutput {
 
 impl std::error::Error for StepOutput {}
 
-impl Diagnose for StepOutput {
-    /// What to do about words that Windows says when a base does not fit its host.
-    fn hint(&self) -> Option<String> {
-        let has = |words| self.message.contains(words);
-        let hint = if has("0xc0370101") || has("does not match the host") {
-            "build with --isolation hyperv, or on a host of the base's version"
-        } else if has("-based image is incompatible with") {
-            "build on a host that is not older than the base"
-        } else {
-            return None;
-        };
-        Some(hint.to_owned())
-    }
-}
-
 impl fmt::Display for StepOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
@@ -147,7 +134,17 @@ impl Diagnose for BuildError {
         match self {
             Self::Context(error) => error.hint(),
             Self::Docker(error) | Self::BrokenOff { source: error, .. } => error.hint(),
-            Self::Step { output, .. } => output.hint(),
+            Self::Step {
+                step,
+                exit_code,
+                output,
+            } => Failure {
+                message: &output.message,
+                output: &output.lines,
+                exit_code: *exit_code,
+                image: step.base(),
+            }
+            .hint(),
             Self::NoImage | Self::OtherImage { .. } => None,
         }
     }
@@ -198,7 +195,7 @@ impl Daemon {
 
 enum Stop {
     /// The daemon says that a step failed.
-    Step(Message),
+    Step(Complaint),
     /// It says nothing more.
     Failed(DockerError),
 }
@@ -212,18 +209,20 @@ impl Stop {
                 source: error,
             },
             (Self::Failed(error), _) => error.into(),
-            (Self::Step(message), Some(step)) => BuildError::Step {
-                step,
-                exit_code: message.exit_code(),
-                output: StepOutput {
-                    message: one_line(message.complaint().unwrap_or_default()),
-                    lines,
-                },
-            },
-            (Self::Step(message), None) => BuildError::Docker(DockerError::Refused {
+            (Self::Step(complaint), Some(step)) => {
+                let message = one_line(&complaint.message);
+                let told = complaint.exit_code.and_then(ExitCode::new);
+                BuildError::Step {
+                    step,
+                    exit_code: told.or_else(|| exit_code_in(&message)),
+                    output: StepOutput { message, lines },
+                }
+            }
+            (Self::Step(complaint), None) => BuildError::Docker(DockerError::Refused {
                 what: WHAT.to_owned(),
                 status: None,
-                message: one_line(message.complaint().unwrap_or_default()),
+                message: one_line(&complaint.message),
+                image: None,
             }),
         }
     }
@@ -238,16 +237,14 @@ async fn follow(
     let mut layers = Layers::new(progress);
     let mut id = None;
     while let Some(message) = messages.next().await.map_err(Stop::Failed)? {
-        if message.complaint().is_some() {
-            return Err(Stop::Step(message));
+        if let Some(complaint) = message.complaint {
+            return Err(Stop::Step(complaint));
         }
         if let Some(text) = &message.stream {
             steps.read(text);
         }
         layers.show(&message);
-        if let Some(built) = message.aux.and_then(|aux| aux.id) {
-            id = Some(built);
-        }
+        id = message.built.or(id);
     }
     Ok(id)
 }

@@ -89,8 +89,13 @@ impl Client {
         let transport = Arc::clone(&self.transport);
         let version = self.version;
         let more = more.to_owned();
+        let headers = self.endpoint.settings.headers.clone();
         let send = move |mut request: BollardRequest| {
             let amended = amend(&mut request, version, &more);
+            for (name, value) in &headers {
+                let entry = request.headers_mut().entry(name);
+                entry.or_insert_with(|| value.clone());
+            }
             let transport = Arc::clone(&transport);
             let tap = tap.clone();
             async move {
@@ -142,6 +147,7 @@ impl Client {
                     Ok(status) if message.is_empty() => status.to_string(),
                     _ => one_line(&message),
                 },
+                image: None,
             },
             other => DockerError::Answer {
                 what,

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::address::Address;
 use super::error::EndpointError;
+use super::settings::ConfigFile;
 use super::tls::{TlsFiles, Trust};
 use crate::files::{self, LARGEST_TEXT};
 use crate::oci::document::sha256;
@@ -19,33 +20,25 @@ use crate::oci::document::sha256;
 /// The context that stands for no context.
 pub(super) const DEFAULT: &str = "default";
 
-#[derive(Deserialize)]
-struct Config {
-    #[serde(rename = "currentContext")]
-    current_context: Option<String>,
-}
-
+/// Other programs than Docker's write these files too, with `null` for what is empty.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Meta {
-    endpoints: HashMap<String, MetaEndpoint>,
+    endpoints: Option<HashMap<String, Option<MetaEndpoint>>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct MetaEndpoint {
-    #[serde(default)]
-    host: String,
-    #[serde(default, rename = "SkipTLSVerify")]
-    skip_tls_verify: bool,
+    host: Option<String>,
+    #[serde(rename = "SkipTLSVerify")]
+    skip_tls_verify: Option<bool>,
 }
 
 /// The context that `docker context use` chose, if there is one.
 pub(super) fn current(folder: &Path) -> Result<Option<String>, EndpointError> {
-    let config: Option<Config> = read_json(&folder.join("config.json"))?;
-    Ok(config
-        .and_then(|config| config.current_context)
-        .filter(|name| !name.is_empty()))
+    let chosen = ConfigFile::read(folder)?.current_context;
+    Ok(chosen.filter(|name| !name.is_empty()))
 }
 
 /// The daemon that a context names, and what protects the connection there.
@@ -61,21 +54,22 @@ pub(super) fn read(
         name: name.to_owned(),
         folder: contexts.clone(),
     })?;
-    let endpoint = meta
-        .endpoints
-        .get("docker")
+    let mut endpoints = meta.endpoints.unwrap_or_default();
+    let endpoint = endpoints
+        .remove("docker")
+        .flatten()
         .ok_or_else(|| EndpointError::File {
             path: file,
             problem: "it names no endpoint \"docker\"".to_owned(),
         })?;
-    if endpoint.host.is_empty() {
+    let Some(host) = endpoint.host.filter(|host| !host.is_empty()) else {
         return Ok((Address::of_platform(), None));
-    }
+    };
     let tls = tls_files(
         &contexts.join("tls").join(id).join("docker"),
-        endpoint.skip_tls_verify,
+        endpoint.skip_tls_verify.unwrap_or_default(),
     );
-    Address::read(&endpoint.host, tls)
+    Address::read(&host, tls)
 }
 
 /// A context without certificates of its own is not protected, unless it says that it need not be
@@ -97,7 +91,7 @@ fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
     })
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, EndpointError> {
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, EndpointError> {
     let failed = |problem: String| EndpointError::File {
         path: path.to_owned(),
         problem,

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use super::address::Address;
 use super::contexts;
 use super::error::EndpointError;
+use super::settings::Settings;
 use super::tls::{TlsFiles, Trust};
 
 /// A daemon to be spoken to, and who named it.
@@ -20,6 +21,8 @@ pub struct Endpoint {
     pub tls: Option<TlsFiles>,
     /// Who named it.
     pub origin: Origin,
+    /// What Docker's configuration has for it.
+    pub settings: Settings,
 }
 
 /// Who named a daemon.
@@ -81,44 +84,49 @@ impl Environment {
     }
 }
 
-impl Endpoint {
-    /// The daemon that is meant. A flag comes before `DOCKER_HOST`, that before `DOCKER_CONTEXT`,
-    /// that before the context chosen with `docker context use`.
-    pub fn find(flag: Option<&str>, environment: &Environment) -> Result<Self, EndpointError> {
+/// Where a daemon is, how it is trusted, and who said so.
+type Named = (Address, Option<TlsFiles>, Origin);
+
+impl Environment {
+    fn daemon(&self, flag: Option<&str>) -> Result<Named, EndpointError> {
+        let plain = |text: &str, origin| {
+            let (address, tls) = Address::read(text, self.tls_files())?;
+            Ok((address, tls, origin))
+        };
         if let Some(text) = flag {
-            return Self::plain(text, environment, Origin::Flag);
+            return plain(text, Origin::Flag);
         }
-        if let Some(text) = &environment.host {
-            return Self::plain(text, environment, Origin::Variable);
+        if let Some(text) = &self.host {
+            return plain(text, Origin::Variable);
         }
-        if let Some(folder) = &environment.config {
-            let chosen = match &environment.context {
+        if let Some(folder) = &self.config {
+            let chosen = match &self.context {
                 Some(name) => Some(name.clone()),
                 None => contexts::current(folder)?,
             };
             if let Some(name) = chosen.filter(|name| name != contexts::DEFAULT) {
                 let (address, tls) = contexts::read(folder, &name)?;
-                return Ok(Self {
-                    address,
-                    tls,
-                    origin: Origin::Context(name),
-                });
+                return Ok((address, tls, Origin::Context(name)));
             }
         }
-        Ok(Self {
-            address: Address::of_platform(),
-            tls: None,
-            origin: Origin::Platform,
-        })
+        Ok((Address::of_platform(), None, Origin::Platform))
     }
+}
 
-    fn plain(text: &str, environment: &Environment, origin: Origin) -> Result<Self, EndpointError> {
-        let tls = environment.tls_files();
-        let (address, tls) = Address::read(text, tls)?;
+impl Endpoint {
+    /// The daemon that is meant. A flag comes before `DOCKER_HOST`, that before `DOCKER_CONTEXT`,
+    /// that before the context chosen with `docker context use`.
+    pub fn find(flag: Option<&str>, environment: &Environment) -> Result<Self, EndpointError> {
+        let (address, tls, origin) = environment.daemon(flag)?;
+        let settings = match &environment.config {
+            Some(folder) => Settings::read(folder, &address.to_string())?,
+            None => Settings::default(),
+        };
         Ok(Self {
             address,
             tls,
             origin,
+            settings,
         })
     }
 
@@ -135,13 +143,22 @@ impl Endpoint {
         }
     }
 
+    /// Whether `localhost` means the same to the daemon, as far as its address says. Behind a tunnel
+    /// it does not, which nobody can see from here.
+    pub fn is_on_this_machine(&self) -> bool {
+        match &self.address {
+            Address::Tcp { host, .. } => is_loopback(host),
+            Address::Unix(_) | Address::Pipe(_) => true,
+        }
+    }
+
     /// Whether the daemon's files are files of this machine.
     pub fn is_local(&self) -> bool {
         matches!(self.address, Address::Unix(_) | Address::Pipe(_))
     }
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost"
         || host
             .parse()

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
+use super::failures::Failure;
 use crate::diagnose::{Blame, Diagnose};
 
 /// Why it is not known which daemon is meant.
@@ -35,12 +36,50 @@ pub enum EndpointError {
     },
 }
 
+/// The context of Docker Desktop for its daemon on Windows, behind a named pipe.
+const DESKTOP_WINDOWS: &str = "desktop-windows";
+
+/// How a daemon on Windows answers to more than its named pipe; on its own machine alone, because
+/// whoever reaches the port is master there.
+const LISTEN: &str = concat!(
+    r#"make C:\ProgramData\docker\config\daemon.json read "#,
+    r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]} (beside whatever else is in it) and run "#,
+    "`Restart-Service docker`"
+);
+
+/// What to do about the pipe of a daemon on Windows, on another system.
+fn from_elsewhere() -> String {
+    format!(
+        "run wincimg.exe on Windows; or there {LISTEN}, and from here {}",
+        tunnel("ssh://HOST")
+    )
+}
+
+/// The way through SSH to a machine that `ssh://bob@build01:22` names.
+fn tunnel(address: &str) -> String {
+    let host = address.trim_start_matches("ssh://");
+    let host = host.split('/').next().filter(|host| !host.is_empty());
+    let host = host.unwrap_or("HOST");
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            (host, format!("-p {port} "))
+        }
+        _ => (host, String::new()),
+    };
+    format!(
+        "run `ssh {port}-NL 2375:127.0.0.1:2375 {host}` and give --docker-host tcp://127.0.0.1:2375"
+    )
+}
+
 impl Diagnose for EndpointError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Address { text, .. } if text.starts_with("ssh://") => Some(
-                "open a tunnel with `ssh -NL 2375:127.0.0.1:2375 HOST`, and give --docker-host \
-                 tcp://127.0.0.1:2375"
+            Self::Address { text, .. } if text.starts_with("ssh://") => {
+                Some(format!("there {LISTEN}; then {}", tunnel(text)))
+            }
+            Self::Address { text, .. } if text.contains('@') => Some(
+                "give --docker-host tcp://HOST:PORT; a daemon that asks for a certificate takes \
+                 DOCKER_TLS_VERIFY=1 and the folder of yours in DOCKER_CERT_PATH"
                     .to_owned(),
             ),
             Self::Address { .. } => Some(
@@ -48,6 +87,9 @@ impl Diagnose for EndpointError {
                  tcp://HOST:PORT"
                     .to_owned(),
             ),
+            Self::NoContext { name, .. } if name == DESKTOP_WINDOWS && !cfg!(windows) => {
+                Some(from_elsewhere())
+            }
             Self::NoContext { .. } => Some("`docker context ls` lists them".to_owned()),
             Self::File { .. } => None,
         }
@@ -108,6 +150,8 @@ pub enum DockerError {
         status: Option<u16>,
         /// Its words.
         message: String,
+        /// The image that it is about, where it is one with a name.
+        image: Option<String>,
     },
     /// The answer is not one of Docker's.
     #[error("cannot {what}: unexpected answer from the Docker daemon: {problem}")]
@@ -128,6 +172,24 @@ pub enum DockerError {
 }
 
 impl DockerError {
+    /// The same, of an image.
+    pub(super) fn about(self, name: &str) -> Self {
+        match self {
+            Self::Refused {
+                what,
+                status,
+                message,
+                image: None,
+            } => Self::Refused {
+                what,
+                status,
+                message,
+                image: Some(name.to_owned()),
+            },
+            other => other,
+        }
+    }
+
     /// Whether what was asked about is not there.
     pub fn is_not_found(&self) -> bool {
         matches!(
@@ -155,14 +217,23 @@ impl Diagnose for DockerError {
                      log in again"
                 }
             }
+            Self::Unreachable { source, .. }
+                if source.kind() == io::ErrorKind::Unsupported && !cfg!(windows) =>
+            {
+                return Some(from_elsewhere());
+            }
             Self::Unreachable { .. } => {
                 "start the daemon, or name another one with --docker-host; --engine direct needs \
                  none unless the recipe has commands"
             }
             Self::TooOld { .. } => "install a newer Docker on that machine",
-            Self::Refused { message, .. } if message.contains("HTTP response to HTTPS client") => {
-                "the registry is plain HTTP and the daemon does not trust it: list it under \
-                 insecure-registries in its daemon.json and restart it"
+            Self::Refused { message, image, .. } => {
+                let failure = Failure {
+                    message,
+                    image: image.as_deref(),
+                    ..Failure::default()
+                };
+                return failure.hint();
             }
             _ => return None,
         };

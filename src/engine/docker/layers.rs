@@ -43,11 +43,7 @@ impl<'a> Layers<'a> {
             line.done(&status.to_lowercase());
             return;
         }
-        let Some(detail) = &message.progress_detail else {
-            return;
-        };
-        let bytes = |number: Option<i64>| u64::try_from(number?).ok();
-        let Some(current) = bytes(detail.current) else {
+        let Some((current, total)) = message.progress else {
             return;
         };
         let known = self.lines.get(id).filter(|(doing, _)| doing == status);
@@ -55,7 +51,7 @@ impl<'a> Layers<'a> {
             Some((_, line)) => Arc::clone(line),
             None => {
                 let label = format!("layer {id} {}", status.to_lowercase());
-                let line = self.progress.task(&label, bytes(detail.total));
+                let line = self.progress.task(&label, total);
                 let entry = (status.clone(), Arc::clone(&line));
                 self.lines.insert(id.clone(), entry);
                 line
@@ -122,7 +118,7 @@ mod tests {
             r#"{"status": "Pull complete", "progressDetail": {}, "id": "aa"}"#,
             r#"{"status": "Mounted from library/app", "id": "cc"}"#,
         ] {
-            layers.show(&serde_json::from_str(message).unwrap());
+            layers.show(&Message::read(message.as_bytes()));
         }
         let told = told.0.lock().unwrap().clone();
         assert_eq!(

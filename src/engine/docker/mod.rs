@@ -14,11 +14,13 @@ mod contexts;
 mod daemon;
 mod endpoint;
 mod error;
+mod failures;
 mod image;
 mod layers;
 mod make;
 mod preflight;
 mod push;
+mod settings;
 mod steps;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use super::api::Info;
 use super::daemon::Daemon;
-use super::trust::Remedy;
+use super::endpoint::is_loopback;
+use super::trust::{Remedy, host_of};
 use crate::diagnose::Diagnose;
 use crate::oci::remote::Connection;
 use crate::windows::compat::{Isolation, Outcome, Verdict, judge};
@@ -43,6 +44,16 @@ pub enum Obstacle {
         /// What to do.
         remedy: Remedy,
     },
+    /// What it would speak with is another registry.
+    #[error(
+        "the registry {registry} is on this machine, and the Docker daemon at {daemon} would look for it on its own"
+    )]
+    AnotherMachine {
+        /// Where it is.
+        daemon: String,
+        /// The registry.
+        registry: String,
+    },
     /// There is no room.
     #[error(
         "{} has {} MiB free, and the build needs about {} MiB",
@@ -74,6 +85,10 @@ impl Diagnose for Obstacle {
             } => "add --isolation hyperv, or build on a host of the base's version".to_owned(),
             Self::CannotRun { .. } => "build on a host that is not older than the base".to_owned(),
             Self::NotTrusted { remedy, .. } => remedy.to_string(),
+            Self::AnotherMachine { .. } => {
+                "name the registry as the daemon's machine reaches it, by this machine's name or address"
+                    .to_owned()
+            }
             Self::Disk { .. } => "make room, for example with `docker system prune`".to_owned(),
         })
     }
@@ -103,7 +118,7 @@ impl<'a> Preflight<'a> {
         }
         Err(Obstacle::NotWindows {
             daemon: self.daemon(),
-            os: self.info.os_type.clone(),
+            os: self.info.os().to_owned(),
         })
     }
 
@@ -130,6 +145,12 @@ impl<'a> Preflight<'a> {
     /// Whether it would speak with a registry that was reached like this. Certificates are the
     /// daemon's own business: it may have a CA that this machine has not.
     pub async fn registry(&self, registry: &str, reached: Connection) -> Result<(), Obstacle> {
+        if is_loopback(host_of(registry)) && !self.daemon.endpoint().is_on_this_machine() {
+            return Err(Obstacle::AnotherMachine {
+                daemon: self.daemon(),
+                registry: registry.to_owned(),
+            });
+        }
         let config = &self.info.registry_config;
         if reached != Connection::PlainHttp || config.trusts(registry).await {
             return Ok(());

@@ -32,20 +32,22 @@ impl Daemon {
             let mut messages = docker.push_image(name, Some(options), credential);
             messages.try_next().await
         };
-        let answer = self.client.tap(&what, "", call).await?;
+        let about = |error: DockerError| error.about(&format!("{name}:{tag}"));
+        let answer = self.client.tap(&what, "", call).await.map_err(about)?;
         let mut messages = Messages::new(&what, answer);
         let mut layers = Layers::new(progress);
         let mut digest = None;
         while let Some(message) = messages.next().await? {
-            if let Some(complaint) = message.complaint() {
-                return Err(DockerError::Refused {
+            if let Some(complaint) = &message.complaint {
+                return Err(about(DockerError::Refused {
                     what,
                     status: None,
-                    message: one_line(complaint),
-                });
+                    message: one_line(&complaint.message),
+                    image: None,
+                }));
             }
             layers.show(&message);
-            let told = message.aux.and_then(|aux| aux.digest);
+            let told = message.pushed;
             let shown = || digest_in(message.status.as_deref()?, tag);
             digest = told.or_else(shown).or(digest);
         }

@@ -124,6 +124,15 @@ impl<'a> Steps<'a> {
 }
 
 impl Step {
+    /// The image that it begins with, where it is a `FROM`.
+    pub(super) fn base(&self) -> Option<&str> {
+        let mut words = self.instruction.split(' ');
+        words
+            .next()
+            .filter(|keyword| keyword.eq_ignore_ascii_case("from"))?;
+        words.find(|word| !word.starts_with("--"))
+    }
+
     /// Reads `Step 2/5 : RUN build.cmd`.
     fn read(text: &str) -> Option<Self> {
         let (position, instruction) = text.strip_prefix("Step ")?.split_once(" : ")?;

@@ -87,7 +87,7 @@ impl std::fmt::Display for Remedy {
     }
 }
 
-fn host_of(registry: &str) -> &str {
+pub(super) fn host_of(registry: &str) -> &str {
     if let Some((address, _)) = registry
         .strip_prefix('[')
         .and_then(|rest| rest.split_once(']'))

@@ -123,8 +123,8 @@ proptest! {
         let argv: Vec<String> = std::iter::once("C:\\a b\\x.exe".to_owned()).chain(arguments).collect();
         for (base, shell) in [(BaseShell::Cmd, Shell::Cmd), (BaseShell::PowerShell, Shell::PowerShell)] {
             let text = command_text(shell, escape, &argv).unwrap();
-            let finding = only_finding(base, &format!("CMD {text}"));
-            let expected = format!("CMD {}", exec_form(&argv));
+            let finding = only_finding(base, &format!("ENTRYPOINT {text}"));
+            let expected = format!("ENTRYPOINT {}", exec_form(&argv));
             prop_assert_eq!(finding.fix.as_deref(), Some(expected.as_str()), "{}", text);
         }
     }

@@ -120,6 +120,13 @@ pub struct ContainerConfig {
         skip_serializing_if = "BTreeMap::is_empty"
     )]
     pub labels: BTreeMap<String, String>,
+    /// Instructions of a Dockerfile for whatever is built on the image.
+    #[serde(
+        default,
+        deserialize_with = "null_is_default",
+        skip_serializing_if = "Vec::is_empty"
+    )]
+    pub on_build: Vec<String>,
     /// The shell that a child image's `RUN` lines go through; `cmd /S /C` where there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shell: Option<Vec<String>>,

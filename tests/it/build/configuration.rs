@@ -73,6 +73,11 @@ fn the_configuration_keeps_the_base_and_gets_what_the_recipe_says() {
 
 /// A base as Microsoft made them before 2023: its layer is foreign, and elsewhere.
 fn add_foreign_base(site: &Site) -> String {
+    add_base(site, &[])
+}
+
+/// The same, with instructions for what is built on it.
+fn add_base(site: &Site, on_build: &[&str]) -> String {
     let host = site.host();
     site.registry.with(|stored| {
         let bytes = b"a layer of Windows";
@@ -84,6 +89,7 @@ fn add_foreign_base(site: &Site) -> String {
                 "Env": ["Path=C:\\base", "KEPT=1"],
                 "Entrypoint": ["base.exe -x"], "Cmd": ["y"], "ArgsEscaped": true,
                 "Shell": ["powershell", "-Command"], "StopSignal": "15",
+                "OnBuild": on_build,
             },
             "rootfs": { "type": "layers", "diff_ids": [format!("sha256:{}", "a".repeat(64))] },
             "history": [{ "created": "2020-01-14T00:00:00Z", "created_by": "Apply image" }],
@@ -184,6 +190,57 @@ fn what_the_recipe_does_not_say_stays_as_the_base_has_it() {
     assert_eq!(entrypoint["Entrypoint"], json!(["a.exe"]));
     assert_eq!(entrypoint["Cmd"], Value::Null);
     assert_ne!(entrypoint["ArgsEscaped"], true);
+}
+
+#[test]
+fn what_a_base_has_for_its_children_is_carried_out_or_needs_windows() {
+    let site = Site::new();
+    site.write(
+        "recipe.toml",
+        "name = \"child\"\nbase = \"servercore\"\nenv = { A = \"own\" }\n",
+    );
+    let build = || {
+        let mut command = site.build(".");
+        command.args(["--host-build", "17763.973", "--tag", "1"]);
+        command
+    };
+    add_base(
+        &site,
+        &[
+            "ENV A=base B=c",
+            "WORKDIR /work",
+            "EXPOSE 8080",
+            r#"CMD ["z"]"#,
+        ],
+    );
+    json_of(&mut build());
+    let config = config_in(&site.path("child-1"));
+    let container = &config["config"];
+    assert_eq!(
+        container["Env"],
+        json!(["Path=C:\\base", "KEPT=1", "A=own", "B=c"])
+    );
+    assert_eq!(container["WorkingDir"], "C:\\work");
+    assert_eq!(container["ExposedPorts"], json!({"8080/tcp": {}}));
+    assert_eq!(container["Cmd"], json!(["z"]));
+    assert_ne!(container["ArgsEscaped"], true);
+    assert_eq!(container["OnBuild"], Value::Null);
+    assert_eq!(
+        config["history"][1]["empty_layer"],
+        Value::Null,
+        "the folder is made"
+    );
+
+    add_base(&site, &["ENV A=base", "COPY . /app"]);
+    let printed = build().arg("--dry-run").output().unwrap().stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(printed.contains("onbuild     COPY . /app"), "{printed}");
+    for engine in ["auto", "direct"] {
+        let output = build().args(["--engine", engine]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success());
+        assert!(said.contains("ONBUILD COPY . /app"), "{engine}: {said}");
+    }
 }
 
 #[test]

@@ -285,13 +285,16 @@ fn image(shared: &mut Shared, method: &Method, path: &str, asked: &Asked) -> Res
     }
 }
 
+/// A text among the messages is sent as it is; as the last one without the end of its line.
 fn stream(messages: &[Value]) -> Response {
-    let lines: Vec<String> = messages.iter().map(ToString::to_string).collect();
-    let lines = lines.join(
-        "
-",
-    ) + "
-";
+    let lines = messages.iter().map(|message| match message {
+        Value::String(text) => text.clone(),
+        message => message.to_string(),
+    });
+    let mut lines = lines.collect::<Vec<_>>().join("\n");
+    if !matches!(messages.last(), Some(Value::String(_))) {
+        lines.push('\n');
+    }
     Body::from(lines).into_response()
 }
 

@@ -55,6 +55,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
         os_version: Some(base),
         shell: None,
         user: None,
+        on_build: Vec::new(),
     };
     let settings = Settings {
         values: &BTreeMap::new(),

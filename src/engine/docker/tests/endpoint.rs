@@ -1,11 +1,13 @@
 //! Which daemon is meant: by flags, variables, and contexts as Docker's command line keeps them.
 
+use std::error::Error;
 use std::fs;
 
 use serde_json::json;
 
 use crate::diagnose::Diagnose;
 use crate::engine::docker::address::Address;
+use crate::engine::docker::daemon::Daemon;
 use crate::engine::docker::endpoint::{Endpoint, Environment, Origin};
 use crate::engine::docker::error::EndpointError;
 use crate::engine::docker::tls::Trust;
@@ -64,6 +66,7 @@ fn addresses_are_read_as_docker_writes_them() {
             "npipe:////./pipe/docker_engine",
             "npipe:////./pipe/docker_engine",
         ),
+        ("npipe://", "npipe:////./pipe/docker_engine"),
         ("tcp://build.lan:2375", "tcp://build.lan:2375"),
         ("tcp://build.lan", "tcp://build.lan:2375"),
         ("tcp://build.lan/", "tcp://build.lan:2375"),
@@ -84,7 +87,6 @@ fn what_is_no_address_is_refused_with_a_way_out() {
     for text in [
         "",
         "unix://",
-        "npipe://",
         "tcp://",
         "tcp://host:port",
         "tcp://user@host:1",
@@ -96,8 +98,95 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         assert!(error.to_string().contains(&format!("{text:?}")), "{error}");
         assert!(error.hint().is_some(), "{text}");
     }
-    let error = refusal("ssh://me@build.lan");
-    assert!(error.hint().unwrap().contains("ssh -NL"), "{error}");
+    for (text, problem, hint) in [
+        (
+            "ssh://me@build.lan",
+            "SSH is not supported",
+            "`ssh -NL 2375:127.0.0.1:2375 me@build.lan`",
+        ),
+        (
+            "ssh://build.lan:2222/x",
+            "SSH is not supported",
+            r#"{"hosts": ["npipe://", "tcp://127.0.0.1:2375"]}"#,
+        ),
+        (
+            "ssh://build.lan:2222",
+            "SSH is not supported",
+            "`ssh -p 2222 -NL 2375:127.0.0.1:2375 build.lan`",
+        ),
+        (
+            "tcp://build.lan:1/prefix",
+            "a path behind the port is not supported",
+            "tcp://HOST:PORT",
+        ),
+        (
+            "tcp://user:SECRET@build.lan",
+            "daemons know no users and passwords",
+            "DOCKER_CERT_PATH",
+        ),
+        ("tcp://:2375", "the host is missing", "tcp://HOST:PORT"),
+    ] {
+        let error = refusal(text);
+        let said = format!("{error} {}", error.hint().unwrap());
+        assert!(said.contains(problem) && said.contains(hint), "{said}");
+        assert!(!said.contains("SECRET"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_pipe_of_windows_is_told_elsewhere_what_to_do_there() {
+    let config = Config::new("desktop-windows");
+    let missing = Endpoint::find(None, &config.environment()).unwrap_err();
+    let pipe = "npipe:////./pipe/dockerDesktopWindowsEngine";
+    config.context("desktop-windows", pipe, false, &[]);
+    let endpoint = find(None, &config.environment());
+    assert_eq!(endpoint.address.to_string(), pipe);
+    let unreached = Daemon::connect(endpoint).await.unwrap_err();
+    let said = format!("{}: {}", unreached, unreached.source().unwrap());
+    assert!(said.contains("only Windows has named pipes"), "{said}");
+    for hint in [missing.hint().unwrap(), unreached.hint().unwrap()] {
+        for words in [
+            "wincimg.exe",
+            "\"npipe://\", \"tcp://127.0.0.1:2375\"",
+            "ssh -NL",
+        ] {
+            assert!(hint.contains(words), "{hint}");
+        }
+    }
+}
+
+#[test]
+fn a_context_with_null_for_what_is_empty_is_read() {
+    let config = Config::new("odd");
+    config.context("odd", "tcp://a:1", false, &[]);
+    let digest = sha256(b"odd");
+    let meta = config.0.path().join("contexts/meta").join(digest.digest());
+    let write = |text: &str| fs::write(meta.join("meta.json"), text).unwrap();
+    write(
+        r#"{"Name":"odd","Metadata":null,"Endpoints":{"kubernetes":null,"docker":{"Host":"tcp://a:1","SkipTLSVerify":null,"More":[1]}}}"#,
+    );
+    assert_eq!(
+        find(None, &config.environment()).address.to_string(),
+        "tcp://a:1"
+    );
+    write(r#"{"Endpoints":{"docker":{"Host":null}}}"#);
+    assert!(find(None, &config.environment()).is_local());
+    for text in [
+        r#"{"Endpoints":null}"#,
+        r#"{"Endpoints":{"docker":null}}"#,
+        "{}",
+    ] {
+        write(text);
+        let error = Endpoint::find(None, &config.environment()).unwrap_err();
+        assert!(
+            error.to_string().contains("no endpoint \"docker\""),
+            "{text}: {error}"
+        );
+    }
+    for text in ["null", r#"{"currentContext":null}"#] {
+        fs::write(config.0.path().join("config.json"), text).unwrap();
+        assert!(!find(None, &config.environment()).is_chosen(), "{text}");
+    }
 }
 
 #[test]

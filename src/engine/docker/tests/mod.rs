@@ -5,5 +5,6 @@
 mod connect;
 mod endpoint;
 mod engine;
+mod info;
 mod registries;
 mod replay;

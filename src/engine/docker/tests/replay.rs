@@ -199,6 +199,63 @@ async fn a_step_that_fails_on_windows_is_told_with_its_output_and_what_to_do() {
 }
 
 #[tokio::test]
+async fn nothing_odd_in_a_stream_stops_a_build_that_goes_well() {
+    let windows = WindowsDaemon::start();
+    let daemon = connect(&windows).await.unwrap();
+    let layer = |detail| json!({"status": "Downloading", "id": "aa", "progressDetail": detail});
+    windows.script(|script| {
+        script.builds = vec![vec![
+            json!({"stream": "Step 1/1 : FROM x", "vertex": {"of": ["another", 7]}}),
+            layer(json!({"current": 5, "total": -1})),
+            layer(json!({"current": "5", "total": null})),
+            layer(json!("none")),
+            json!({"id": "moby.buildkit.trace", "aux": "Cm8KR3NoYTI1Njpl"}),
+            json!({"stream": 7, "status": [], "id": {}, "aux": {"ID": 7}, "error": null}),
+            json!([1, 2]),
+            json!(null),
+            json!({"aux": {"ID": SOME_ID}}),
+            json!("<html>a proxy's words</html>"),
+            json!("{\"stream\": \"Successfully bui"),
+        ]];
+        let image = shown(SOME_ID, "10.0.17763.973", &[]);
+        script.images.insert(SOME_ID.to_owned(), image);
+    });
+    let listing = Listing::new(&text("FROM x")).unwrap();
+    let options = BuildOptions::default();
+    let built = daemon.build(listing, &options, &Silent).await.unwrap();
+    assert_eq!(built.id, SOME_ID);
+}
+
+#[tokio::test]
+async fn an_exit_code_of_windows_is_shown_as_its_status_and_explained() {
+    let windows = WindowsDaemon::start();
+    let daemon = connect(&windows).await.unwrap();
+    let words = "The command 'cmd /S /C app.exe' returned a non-zero code: 3221225781";
+    for detail in [
+        json!({"code": 3_221_225_781_u32, "message": words}),
+        json!({"code": -1_073_741_515, "message": words}),
+        json!({ "message": words }),
+    ] {
+        windows.script(|script| {
+            let step = json!({"stream": "Step 1/1 : RUN app.exe"});
+            script.builds = vec![vec![step, json!({"errorDetail": detail, "error": words})]];
+        });
+        let listing = Listing::new(&text("FROM x")).unwrap();
+        let options = BuildOptions::default();
+        let error = daemon.build(listing, &options, &Silent).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "step 1 of 1 failed with exit code 0xC0000135 (3221225781, STATUS_DLL_NOT_FOUND): RUN app.exe"
+        );
+        let hint = error.hint().unwrap();
+        assert!(
+            hint.contains("a DLL that the program needs is missing"),
+            "{hint}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_is_none_of_dockers_is_no_build() {
     let windows = WindowsDaemon::start();
     let daemon = connect(&windows).await.unwrap();
@@ -209,7 +266,7 @@ async fn an_answer_that_is_none_of_dockers_is_no_build() {
             vec![json!({"stream": "Step 1/1 : FROM x"})],
             "without naming an image",
         ),
-        (vec![json!([1, 2])], "unexpected answer"),
+        (vec![json!([1, 2])], "without naming an image"),
         (vec![json!({"aux": {"ID": other}})], "No such image"),
         (
             vec![json!({"aux": {"ID": SOME_ID}})],

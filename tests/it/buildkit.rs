@@ -1,0 +1,491 @@
+//! The direct engine beside `BuildKit`: what both make of the same recipes is compared, configuration
+//! and files entry by entry, and every difference has its reason here.
+//!
+//! `BuildKit` builds what `wincimg render` writes, for Windows, on this machine. It cannot run
+//! Windows' programs here, so the `RUN` lines are left out, and with them what the hives and IIS's
+//! settings are made by. Debian has no package of it: where it is not installed, this is skipped.
+#![allow(clippy::unwrap_used)]
+// The comparison is for reading: `cargo test --test it buildkit -- --nocapture`.
+#![allow(clippy::print_stdout)]
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+use serde_json::Value;
+use wincimg::oci::document::{Document, Flavour, Index, Verbatim};
+
+use crate::site::{Site, json_of};
+use crate::support::windows_base::StandIn;
+
+/// What is known to differ, and why that is no fault. Each has to be met.
+const ALLOWED: [Allowed; 7] = [
+    Allowed {
+        what: "config WorkingDir",
+        is: |direct, buildkit| direct.strip_prefix("\"C:") == buildkit.strip_prefix('"'),
+        reason: "BuildKit leaves the drive out; Windows takes both for C:",
+    },
+    Allowed {
+        what: "config ArgsEscaped",
+        is: |direct, buildkit| (direct, buildkit) == ("-", "true"),
+        reason: "BuildKit marks every CMD as ready; Docker's builder for Windows does not",
+    },
+    Allowed {
+        what: "config Env",
+        is: |direct, buildkit| {
+            direct == r#"["PATH=C:\\own","KEPT=1","NEW=2"]"#
+                && buildkit == r#"["Path=C:\\base","KEPT=1","NEW=2","PATH=C:\\own"]"#
+        },
+        reason: "Windows does not tell Path and PATH apart; BuildKit on Linux does",
+    },
+    Allowed {
+        what: "config Cmd",
+        is: |direct, buildkit| (direct, buildkit) == ("[]", "-"),
+        reason: "an empty list and none are the same",
+    },
+    Allowed {
+        what: "kind of Files/app/deep/er/link",
+        is: |direct, buildkit| (direct, buildkit) == ("Symlink to x.txt", "Symlink to Files/x.txt"),
+        reason: "BuildKit puts Files/ before every target, also of a link beside it",
+    },
+    Allowed {
+        what: "attributes of Files/app/deep/er/link",
+        is: |direct, buildkit| (direct, buildkit) == ("1056", ""),
+        reason: "BuildKit does not say that a link is a reparse point",
+    },
+    Allowed {
+        what: "descriptor of Files/app/deep/er/link",
+        is: |direct, buildkit| !direct.is_empty() && buildkit.is_empty(),
+        reason: "BuildKit gives links no descriptor",
+    },
+];
+
+struct Allowed {
+    what: &'static str,
+    /// Whether these are the values that are known, of the direct engine and of `BuildKit`.
+    is: fn(&str, &str) -> bool,
+    reason: &'static str,
+}
+
+struct Difference {
+    what: String,
+    direct: String,
+    buildkit: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            direct,
+            buildkit,
+        } = self;
+        write!(f, "{what}: direct {direct}, BuildKit {buildkit}")
+    }
+}
+
+/// A daemon of `BuildKit` that runs until it is dropped.
+struct BuildKit {
+    process: Child,
+    folder: tempfile::TempDir,
+    client: PathBuf,
+}
+
+impl BuildKit {
+    /// Starts one that takes plain HTTP from a registry; nothing where it is not installed.
+    fn start(registry: &str) -> Option<Self> {
+        let find = |name: &str| {
+            let path = std::env::var_os("PATH").unwrap_or_default();
+            let found = std::env::split_paths(&path)
+                .map(|folder| folder.join(name))
+                .find(|file| file.is_file());
+            if found.is_none() {
+                println!("skipped: {name} of BuildKit is not in the PATH");
+            }
+            found
+        };
+        let (daemon, client, _) = (find("buildkitd")?, find("buildctl")?, find("runc")?);
+        let folder = tempfile::tempdir().unwrap();
+        let inside = |name: &str| folder.path().join(name);
+        let config = format!("[registry.\"{registry}\"]\nhttp = true\n");
+        fs::write(inside("buildkitd.toml"), config).unwrap();
+        let log = fs::File::create(inside("log")).unwrap();
+        let mut command = Command::new(daemon);
+        command
+            .arg("--config")
+            .arg(inside("buildkitd.toml"))
+            .arg("--root")
+            .arg(inside("root"))
+            .arg("--addr")
+            .arg(format!("unix://{}", inside("socket").display()))
+            .args(["--oci-worker=true", "--containerd-worker=false"])
+            .args(["--oci-worker-snapshotter=native"]);
+        let process = command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let daemon = Self {
+            process,
+            folder,
+            client,
+        };
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !daemon
+            .client()
+            .args(["debug", "workers"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+        {
+            let log = fs::read_to_string(daemon.folder.path().join("log")).unwrap();
+            assert!(Instant::now() < deadline, "BuildKit does not answer: {log}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Some(daemon)
+    }
+
+    fn client(&self) -> Command {
+        let mut command = Command::new(&self.client);
+        let socket = self.folder.path().join("socket");
+        command
+            .arg("--addr")
+            .arg(format!("unix://{}", socket.display()));
+        command
+    }
+
+    /// Builds a folder's Dockerfile into an OCI layout.
+    fn build(&self, folder: &Path, layout: &Path) {
+        let archive = layout.with_extension("tar");
+        let local = |name: &str| format!("{name}={}", folder.display());
+        let mut command = self.client();
+        command
+            .args([
+                "build",
+                "--progress",
+                "plain",
+                "--frontend",
+                "dockerfile.v0",
+            ])
+            .args(["--opt", "platform=windows/amd64"])
+            .args([
+                "--local",
+                &local("context"),
+                "--local",
+                &local("dockerfile"),
+            ])
+            .arg("--output")
+            .arg(format!("type=oci,dest={}", archive.display()));
+        let output = command.output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let dockerfile = fs::read_to_string(folder.join("Dockerfile")).unwrap();
+        assert!(output.status.success(), "{said}\n{dockerfile}");
+        fs::create_dir_all(layout).unwrap();
+        let file = fs::File::open(archive).unwrap();
+        tar::Archive::new(file).unpack(layout).unwrap();
+    }
+}
+
+impl Drop for BuildKit {
+    fn drop(&mut self) {
+        let pid = self.process.id().to_string();
+        drop(Command::new("kill").arg(&pid).status());
+        drop(self.process.wait());
+    }
+}
+
+/// An image in a layout: its configuration, and the entries of the layers above its base.
+struct Built {
+    config: Value,
+    entries: BTreeMap<String, Entry>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Entry {
+    kind: String,
+    content: Vec<u8>,
+    attributes: String,
+    descriptor: String,
+}
+
+fn read(layout: &Path, base_layers: usize) -> Built {
+    let blob =
+        |digest: &str| fs::read(layout.join("blobs").join(digest.replace(':', "/"))).unwrap();
+    let document = |digest: &Value| -> Value {
+        serde_json::from_slice(&blob(digest.as_str().unwrap())).unwrap()
+    };
+    let index = fs::read(layout.join("index.json")).unwrap();
+    let index: Value = serde_json::from_slice(&index).unwrap();
+    let mut manifest = document(&index["manifests"][0]["digest"]);
+    if let Some(digest) = manifest.pointer("/manifests/0/digest") {
+        manifest = document(digest);
+    }
+    let mut entries = BTreeMap::new();
+    for layer in &manifest["layers"].as_array().unwrap()[base_layers..] {
+        let bytes = blob(layer["digest"].as_str().unwrap());
+        let mut tar = tar::Archive::new(GzDecoder::new(bytes.as_slice()));
+        for entry in tar.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            let mut record = |name: &str| {
+                let records = entry.pax_extensions().unwrap();
+                let mut records = records.into_iter().flatten().map(Result::unwrap);
+                records
+                    .find(|record| record.key() == Ok(name))
+                    .map_or_else(String::new, |record| record.value().unwrap().to_owned())
+            };
+            let attributes = record("MSWINDOWS.fileattr");
+            let descriptor = record("MSWINDOWS.rawsd");
+            let mut kind = format!("{:?}", entry.header().entry_type());
+            if let Some(target) = entry.link_name().unwrap() {
+                kind = format!("{kind} to {}", target.display());
+            }
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).unwrap();
+            let path = path.trim_end_matches('/').to_owned();
+            entries.insert(
+                path,
+                Entry {
+                    kind,
+                    content,
+                    attributes,
+                    descriptor,
+                },
+            );
+        }
+    }
+    Built {
+        config: document(&manifest["config"]["digest"]),
+        entries,
+    }
+}
+
+fn differences(direct: &Built, buildkit: &Built) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut compare = |what: String, direct: String, buildkit: String| {
+        if direct != buildkit {
+            found.push(Difference {
+                what,
+                direct,
+                buildkit,
+            });
+        }
+    };
+    let text = |value: Option<&Value>| value.map_or_else(|| "-".to_owned(), Value::to_string);
+    for field in ["architecture", "os", "os.version", "os.features", "variant"] {
+        let value = |built: &Built| text(built.config.get(field));
+        compare(field.to_owned(), value(direct), value(buildkit));
+    }
+    let container = |built: &Built| built.config["config"].as_object().unwrap().clone();
+    let (ours, theirs) = (container(direct), container(buildkit));
+    let mut fields: Vec<&String> = ours.keys().chain(theirs.keys()).collect();
+    fields.sort_unstable();
+    fields.dedup();
+    for field in fields {
+        let what = format!("config {field}");
+        compare(what, text(ours.get(field)), text(theirs.get(field)));
+    }
+    let is_file = |path: &&String| path.starts_with("Files") || !path.starts_with("Hives/");
+    let paths = direct.entries.keys().chain(buildkit.entries.keys());
+    let mut paths: Vec<&String> = paths.filter(is_file).collect();
+    paths.sort_unstable();
+    paths.dedup();
+    for path in paths {
+        let (ours, theirs) = (direct.entries.get(path), buildkit.entries.get(path));
+        let kind = |entry: Option<&Entry>| entry.map_or("-".to_owned(), |it| it.kind.clone());
+        compare(format!("kind of {path}"), kind(ours), kind(theirs));
+        let (Some(ours), Some(theirs)) = (ours, theirs) else {
+            continue;
+        };
+        let content = |entry: &Entry| String::from_utf8_lossy(&entry.content).into_owned();
+        compare(format!("content of {path}"), content(ours), content(theirs));
+        let attributes = |entry: &Entry| entry.attributes.clone();
+        compare(
+            format!("attributes of {path}"),
+            attributes(ours),
+            attributes(theirs),
+        );
+        let descriptor = |entry: &Entry| entry.descriptor.clone();
+        compare(
+            format!("descriptor of {path}"),
+            descriptor(ours),
+            descriptor(theirs),
+        );
+    }
+    found
+}
+
+/// A recipe with everything that a Dockerfile can say without running a program.
+const EVERYTHING: &str = r#"
+name = "everything"
+base = "servercore"
+user = "ContainerAdministrator"
+working_dir = 'C:\app\inner'
+ports = [80, "53/udp"]
+entrypoint = ['C:\app\run it.exe', "--name", 'a "b" c\']
+cmd = ["serve", ""]
+env = { PATH = 'C:\own', NEW = 2 }
+labels = { "team" = "a \"b\" $c `d", "empty" = "" }
+[[files]]
+from = "files"
+to = 'C:\app'
+[[files]]
+content = "made\r\n"
+to = 'C:\ProgramData\made.txt'
+"#;
+
+/// The page's recipe without what needs Windows.
+const WEB: &str = r#"
+name = "web"
+base = "nanoserver"
+entrypoint = ['C:\wincimg\shim.exe', "--", 'C:\app\web.exe', "--port", "8080"]
+working_dir = 'C:\app'
+ports = [8080]
+[[files]]
+from = "files"
+to = 'C:\app'
+[[files]]
+context = "dist"
+to = 'C:\app\static'
+[[files]]
+embedded = "shim"
+to = 'C:\wincimg\shim.exe'
+[[registry]]
+key = 'HKLM\SOFTWARE\Shop'
+values = { Region = "eu", Workers = 4 }
+[env]
+ASPNETCORE_URLS = "http://+:8080"
+"#;
+
+/// A base with a variable, a command and a label of its own.
+fn publish_base(site: &Site) {
+    let mut base = StandIn::new(Flavour::Docker, "10.0.17763.973", &[(2000, 1), (3000, 2)]);
+    let edit = base.image.edit_config(|config| {
+        let container = &mut config.config;
+        container.shell = None;
+        container.env = vec!["Path=C:\\base".to_owned(), "KEPT=1".to_owned()];
+        container.cmd = Some(vec!["c:\\windows\\system32\\cmd.exe".to_owned()]);
+        container
+            .labels
+            .insert("of".to_owned(), "the base".to_owned());
+        container.working_dir = Some("C:\\".to_owned());
+    });
+    base.image = edit.unwrap();
+    site.registry.with(|stored| {
+        let repository = "mcr/windows/servercore";
+        stored.add_blob(repository, base.image.config().bytes().clone());
+        for (_, bytes) in &base.layers {
+            stored.add_blob(repository, bytes.clone());
+        }
+        let manifest = base.image.manifest();
+        let digest = base.image.digest().to_string();
+        let bytes = manifest.bytes().clone();
+        stored.add_manifest(repository, &digest, manifest.media_type(), bytes);
+        let index = Index::new(Flavour::Docker, vec![base.image.index_entry()]);
+        let index = Document::Index(Verbatim::new(index).unwrap());
+        let bytes = index.bytes().clone();
+        stored.add_manifest(repository, "10.0.17763.973", index.media_type(), bytes);
+    });
+}
+
+/// Takes out what only Windows can run.
+fn without_runs(dockerfile: &str) -> String {
+    let needs_windows =
+        |line: &&str| line.starts_with("RUN ") || line.starts_with("COPY [\"registry-");
+    let lines = dockerfile.lines().filter(|line| !needs_windows(line));
+    lines.collect::<Vec<_>>().join("\n") + "\n"
+}
+
+#[test]
+fn buildkit_makes_the_same_images_but_for_what_is_known() {
+    let site = Site::new();
+    let Some(buildkit) = BuildKit::start(&site.host()) else {
+        return;
+    };
+    publish_base(&site);
+    for file in [
+        "app/server.exe",
+        "app/lib/a.dll",
+        "site/index.html",
+        "dist/index.html",
+    ] {
+        site.write(file, file);
+    }
+    for (recipe, text) in [("everything", EVERYTHING), ("web", WEB)] {
+        site.write(&format!("{recipe}/recipe.toml"), text);
+        for file in [
+            "web.exe",
+            "run it.exe",
+            "deep/er/x.txt",
+            "deep/.hidden",
+            "deep/ü.txt",
+        ] {
+            site.write(&format!("{recipe}/files/{file}"), file);
+        }
+        fs::create_dir_all(site.path(&format!("{recipe}/files/empty"))).unwrap();
+        std::os::unix::fs::symlink("x.txt", site.path(&format!("{recipe}/files/deep/er/link")))
+            .unwrap();
+    }
+    let mut met = [false; ALLOWED.len()];
+    let mut unknown = Vec::new();
+    for (recipe, layers, settings) in [
+        ("pause", 1, &[][..]),
+        ("app", 1, &["--set", "program=server.exe"]),
+        ("iis", 1, &[]),
+        ("./web", 1, &[]),
+        ("./everything", 2, &[]),
+    ] {
+        let name = recipe.trim_start_matches("./");
+        let host = ["--host-build", "17763.973"];
+        let folder = site.path(&format!("rendered-{name}"));
+        let mut command = site.with_bases(&["render", recipe]);
+        command
+            .args(host)
+            .args(settings)
+            .arg("--output")
+            .arg(&folder);
+        command.assert().success();
+        let dockerfile = folder.join("Dockerfile");
+        let text = without_runs(&fs::read_to_string(&dockerfile).unwrap());
+        fs::write(&dockerfile, text).unwrap();
+        let layout = site.path(&format!("buildkit-{name}"));
+        buildkit.build(&folder, &layout);
+        let output = format!("oci:direct-{name}");
+        let mut command = site.build(recipe);
+        command
+            .args(host)
+            .args(settings)
+            .args(["--output", &output]);
+        json_of(&mut command);
+        let direct = read(&site.path(&format!("direct-{name}")), layers);
+        let found = differences(&direct, &read(&layout, layers));
+        for difference in found {
+            let known = ALLOWED.iter().position(|allowed| {
+                difference.what == allowed.what
+                    && (allowed.is)(&difference.direct, &difference.buildkit)
+            });
+            match known {
+                Some(place) => {
+                    met[place] = true;
+                    println!("{name}: {difference} (known: {})", ALLOWED[place].reason);
+                }
+                None => unknown.push(format!("{name}: {difference}")),
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+    for (allowed, met) in ALLOWED.iter().zip(met) {
+        assert!(
+            met,
+            "no longer different: {} ({})",
+            allowed.what, allowed.reason
+        );
+    }
+}
