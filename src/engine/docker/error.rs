@@ -75,7 +75,7 @@ impl Diagnose for EndpointError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Address { text, .. } if text.starts_with("ssh://") => {
-                Some(format!("there {LISTEN}; then {}", tunnel(text)))
+                Some(format!("on that machine {LISTEN}; then {}", tunnel(text)))
             }
             Self::Address { text, .. } if text.contains('@') => Some(
                 "give --docker-host tcp://HOST:PORT; a daemon that asks for a certificate takes \
