@@ -7,6 +7,7 @@ use super::folder::Description;
 use super::msu::Container;
 use super::set::{Member, Role};
 use crate::diagnose::{Blame, Diagnose};
+use crate::foreign::Foreign;
 use crate::net::Digest;
 use crate::windows::release::{self, Package};
 use crate::windows::update::Kb;
@@ -140,7 +141,7 @@ impl Script<'_> {
              # Installs {} on this node: {}.\n\
              # Checks first what is there, so that it can be run again at any time.\n\n",
             self.kb,
-            comment(self.title)?,
+            Foreign(comment(self.title)?),
         );
         text.push_str(PARAMETERS);
         text.push_str("\n$hotfix = @{\n");
