@@ -15,7 +15,6 @@ use serde_json::Value;
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::session::Session;
 use crate::demo::{DemoRegistry, add_base_images};
 use crate::windows::version::WindowsVersion;
 
@@ -62,7 +61,7 @@ struct Document {
 }
 
 impl Demo {
-    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+    pub(super) fn run(self) -> Result<Answer, Failure> {
         let started = Instant::now();
         let registry = DemoRegistry::start().context("cannot start the registry")?;
         registry.with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &[OLD, NEW]))?;
@@ -71,7 +70,6 @@ impl Demo {
         std::fs::write(&nodes, node_list()).context("cannot write the node list")?;
         let stage = Stage {
             program: std::env::current_exe().context("cannot find this program's own file")?,
-            quiet: session.quiet,
             folder: folder.path(),
         };
         let host = registry.host();
@@ -161,7 +159,6 @@ fn steps(host: &str) -> [Step; 6] {
 /// Where the commands are run: in a folder of their own, where no `wincimg.toml` has a say.
 struct Stage<'a> {
     program: PathBuf,
-    quiet: bool,
     folder: &'a Path,
 }
 
@@ -189,7 +186,8 @@ impl Stage<'_> {
         let output = Command::new(&self.program)
             .args(step.command.split_whitespace())
             .args(more)
-            .args(self.quiet.then_some("--quiet"))
+            // Hints about the world outside, such as newer updates, are not for the tour.
+            .arg("--quiet")
             .current_dir(self.folder)
             .stdin(Stdio::null())
             .stdout(stdout)

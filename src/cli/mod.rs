@@ -107,7 +107,7 @@ impl Command {
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
-            Self::Demo(command) => command.run(session),
+            Self::Demo(command) => command.run(),
             Self::Doctor(command) => command.run(),
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),

@@ -132,10 +132,21 @@ fn step_text((index, step): (usize, &Step<'_>)) -> String {
 fn fix_cell(finding: &Finding) -> String {
     let mut lines = vec![cell(finding.fix.as_deref().unwrap_or_default())];
     for command in &finding.commands {
-        let command = Foreign(command).to_string();
-        lines.push(format!("`{}`", command.replace(['`', '|'], " ")));
+        lines.push(code(&Foreign(command).to_string()));
     }
     lines.join("<br>")
+}
+
+/// A command inside a table, to be copied as it is: only a bar needs a backslash there, and backticks
+/// take a longer fence.
+fn code(command: &str) -> String {
+    let runs = command.split(|character| character != '`');
+    let fence = "`".repeat(runs.map(str::len).max().unwrap_or(0) + 1);
+    let space = if fence.len() > 1 { " " } else { "" };
+    format!(
+        "{fence}{space}{}{space}{fence}",
+        command.replace('|', r"\|")
+    )
 }
 
 /// Foreign text inside a table: nothing in it may end the cell or begin mark-up.
@@ -152,4 +163,15 @@ fn cell(text: &str) -> String {
         }
     }
     Foreign(escaped).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::code;
+
+    #[test]
+    fn a_command_in_a_table_can_be_copied() {
+        assert_eq!(code("a | b"), r"`a \| b`");
+        assert_eq!(code("echo `x`"), "`` echo `x` ``");
+    }
 }

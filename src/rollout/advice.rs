@@ -11,6 +11,9 @@ use super::{Finding, HostKind, Request, Rollout, Shared};
 use crate::cluster::workloads::WorkloadId;
 use crate::windows::compat::{Concern, Outcome};
 
+/// How many actions one finding lists; where more go together, it points to the plan.
+pub(super) const MOST_ACTIONS: usize = 8;
+
 impl Rollout {
     /// Plans what makes everything start, and gives every finding the plan's commands that mend it.
     pub fn advise(&mut self, request: &Request) -> Plan {
@@ -200,7 +203,13 @@ impl<'a> Advisor<'a> {
 
     fn advised(&self, finding: &Finding, about: &About<'_>, mending: &BTreeSet<usize>) -> Finding {
         let mut advised = finding.clone();
-        if !mending.is_empty() {
+        if mending.len() > MOST_ACTIONS {
+            advised.fix = Some(format!(
+                "carry out the plan, which --plan prints: {} of its actions go together here",
+                mending.len()
+            ));
+            advised.commands.clear();
+        } else if !mending.is_empty() {
             let is_alone = mending.len() == 1;
             let fixes: Vec<String> = mending
                 .iter()

@@ -153,8 +153,9 @@ async fn the_page_shows_filters_and_explains() {
         "registry.example/shop/migrate:2.0",
         "on akswin22000000: Windows Server 2022, 20348.2402, containerd",
         "incompatible · too-old-for-host",
-        "for Deployment shop/web, Pod default/forgotten",
-        "wincimg build RECIPE --host-build 17763.5696 --host-build 20348.2402",
+        "for Deployment shop/web",
+        "for Pod default/forgotten",
+        "kubectl replace --force --filename pod-forgotten.json",
     ] {
         assert!(details.contains(said), "{said:?} in {details}");
     }
@@ -180,7 +181,7 @@ async fn the_page_shows_filters_and_explains() {
     browser.click("#filters button[type=reset]").await;
     browser.type_into("#find-node", "2022").await;
     browser
-        .wait_for("return document.querySelectorAll('#problems > li').length === 1")
+        .wait_for("return document.querySelectorAll('#problems > li').length === 2")
         .await;
     let problems = browser.text("#problems").await;
     assert!(problems.contains("too-old-for-host"), "{problems}");
