@@ -6,18 +6,13 @@ mod script;
 mod search;
 mod update_args;
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use clap::{Args, Subcommand};
 
 use super::Answer;
 use super::failure::Failure;
-use super::registry_args::{CertificateArgs, read_time};
 use super::session::Session;
 use crate::catalog::{Catalog, DEFAULT_CATALOG};
-use crate::net::{Http, RetryPolicy};
-use crate::progress::Progress;
+use crate::net::Http;
 
 /// Find, download and install the update that brings a node to a build
 #[derive(Debug, Args)]
@@ -46,27 +41,6 @@ impl Hotfix {
             HotfixCommand::Fetch(command) => command.run(session),
             HotfixCommand::Script(command) => command.run(session),
         }
-    }
-}
-
-/// How hosts are reached.
-#[derive(Debug, Clone, Args)]
-pub(super) struct HttpArgs {
-    /// Allow plain HTTP or an unverified certificate for this host alone (repeatable)
-    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
-    insecure: Vec<String>,
-    #[command(flatten)]
-    certificates: CertificateArgs,
-    /// Give up after this time, such as 90s, 10m or 1h [default: never]
-    #[arg(long, value_name = "TIME", value_parser = read_time)]
-    timeout: Option<Duration>,
-}
-
-impl HttpArgs {
-    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Http, Failure> {
-        let http = Http::new(&self.insecure, RetryPolicy::default(), progress)?;
-        let http = http.with_certificates(self.certificates.files()?);
-        Ok(http.with_time_limit(self.timeout))
     }
 }
 

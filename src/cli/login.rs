@@ -1,7 +1,5 @@
 //! `wincimg login` and `wincimg logout`: credentials where all tools find them.
 
-mod prompt;
-
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -12,14 +10,13 @@ use serde_json::json;
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
+use super::prompt;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
 use crate::foreign::Foreign;
 use crate::oci::prefix::{PrefixError, RegistryPrefix};
 use crate::oci::remote::{Kept, Login as HowTo, Password, forget, keep};
 use crate::progress::Silent;
-
-pub(super) use prompt::show_typing;
 
 /// No password is longer.
 const MOST_INPUT: u64 = 64 * 1024;

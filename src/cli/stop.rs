@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use tokio::sync::watch;
 
 use super::failure::{COULD_NOT, Failure};
-use super::login::show_typing;
+use super::prompt::show_typing;
 use super::{progress, session};
 
 /// Why a command is to end.

@@ -10,7 +10,7 @@ use jiff::Zoned;
 use jiff::civil::Date;
 
 use super::failure::Failure;
-use super::hotfix::HttpArgs;
+use super::http_args::HttpArgs;
 use super::progress;
 use super::registry_args;
 use super::session::Session;

@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use reqwest::Url;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::ClientConfig;
+use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls_platform_verifier::Verifier;
 
 use super::error::HttpError;
 use super::urls::host_of;
+use super::verifier::{Accepted, ServerCertificate};
 use crate::files;
 
 /// All CAs of a machine have a quarter of that.
@@ -129,16 +129,15 @@ impl HostCertificates {
             Err(_) if !has_roots && !named.is_empty() => None,
             Err(error) => return Err(HttpError::Roots(error)),
         };
-        let verifier = Arc::new(Named {
-            accepted: named,
-            machine,
+        let verifier = ServerCertificate {
+            accepted: Accepted::These(named, machine),
             provider: Arc::clone(&provider),
-        });
+        };
         let builder = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
             .map_err(HttpError::Roots)?
             .dangerous()
-            .with_custom_certificate_verifier(verifier);
+            .with_custom_certificate_verifier(Arc::new(verifier));
         let Some((certificate, key)) = self.identity else {
             return Ok(builder.with_no_client_auth());
         };
@@ -211,59 +210,6 @@ fn signs_others(certificate: &[u8]) -> bool {
     // Whether it is critical, then OCTET STRING { SEQUENCE { BOOLEAN … } }.
     let rest = rest.strip_prefix(&TRUE).unwrap_or(rest);
     matches!(rest, [0x04, _, SEQUENCE, _, says @ ..] if says.starts_with(&TRUE))
-}
-
-/// Accepts what was named exactly as it is, and else what the machine and the CAs among that do.
-#[derive(Debug)]
-struct Named {
-    accepted: Vec<CertificateDer<'static>>,
-    machine: Option<Verifier>,
-    provider: Arc<CryptoProvider>,
-}
-
-impl ServerCertVerifier for Named {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        if self.accepted.iter().any(|accepted| accepted == end_entity) {
-            return Ok(ServerCertVerified::assertion());
-        }
-        let Some(machine) = &self.machine else {
-            return Err(CertificateError::UnknownIssuer.into());
-        };
-        machine.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
-    }
-
-    // That the other side has the certificate's key is always asked for.
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        algorithms.supported_schemes()
-    }
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ mod retry;
 mod source;
 mod transfer;
 mod urls;
+mod verifier;
 
 pub use certificates::CertificateFiles;
 pub use digest::{Digest, Hasher, digest, sha256};
@@ -24,3 +25,4 @@ pub use retry::{Attempts, RetryPolicy, Transient, retry_after};
 pub use source::{BlobReader, BlobSource};
 pub use transfer::{Line, Transfer, TransferError};
 pub use urls::{host_of, shown};
+pub use verifier::{Accepted, ServerCertificate};

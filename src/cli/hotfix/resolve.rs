@@ -4,10 +4,10 @@ use anyhow::anyhow;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::HttpArgs;
 use super::update_args::{Between, Known, LookUp, WhatArgs, warn_of_flaw};
 use crate::cli::Answer;
 use crate::cli::failure::Failure;
+use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::session::Session;
 use crate::cli::updates::RefreshArgs;

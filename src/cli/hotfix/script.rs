@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 
+use super::CatalogArgs;
 use super::update_args::{PickArgs, WhatArgs, warn_of_flaw};
-use super::{CatalogArgs, HttpArgs};
 use crate::catalog::{Description, Item, Script, Source, folder_name};
 use crate::cli::failure::Failure;
+use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::progress;
 use crate::cli::session::Session;

@@ -6,9 +6,10 @@ use clap::Args;
 use indicatif::BinaryBytes;
 use serde_json::json;
 
-use super::{CatalogArgs, HttpArgs};
+use super::CatalogArgs;
 use crate::catalog::Hit;
 use crate::cli::failure::Failure;
+use crate::cli::http_args::HttpArgs;
 use crate::cli::output::{Format, write_json, write_result};
 use crate::cli::progress;
 use crate::cli::session::Session;

@@ -4,17 +4,14 @@
 //! trusted; ID is the SHA-256 of the context's name.
 
 use std::collections::HashMap;
-use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use super::address::Address;
 use super::error::EndpointError;
-use super::settings::ConfigFile;
+use super::settings::{ConfigFile, read_json};
 use super::tls::{TlsFiles, Trust};
-use crate::files::{self, LARGEST_TEXT};
 use crate::oci::document::sha256;
 
 /// The context that stands for no context.
@@ -89,18 +86,4 @@ fn tls_files(folder: &Path, skip_verify: bool) -> Option<TlsFiles> {
         identity,
         trust,
     })
-}
-
-pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, EndpointError> {
-    let failed = |problem: String| EndpointError::File {
-        path: path.to_owned(),
-        problem,
-    };
-    match files::read(path, LARGEST_TEXT) {
-        Ok(bytes) => serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|error| failed(error.to_string())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(failed(error.to_string())),
-    }
 }

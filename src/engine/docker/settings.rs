@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::Path;
 
 use hyper::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use hyper::header::{CONTENT_TYPE, TRANSFER_ENCODING};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
-use super::contexts::read_json;
 use super::error::EndpointError;
+use crate::files::{self, LARGEST_TEXT};
 
 /// The entry of `proxies` that counts for daemons without one.
 const DEFAULT: &str = "default";
@@ -133,6 +135,21 @@ fn variables(proxies: Proxies) -> BTreeMap<String, String> {
         ]
     })
     .collect()
+}
+
+/// A file of Docker's, if it is there.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, EndpointError> {
+    let failed = |problem: String| EndpointError::File {
+        path: path.to_owned(),
+        problem,
+    };
+    match files::read(path, LARGEST_TEXT) {
+        Ok(bytes) => serde_json::from_slice(&bytes)
+            .map(Some)
+            .map_err(|error| failed(error.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed(error.to_string())),
+    }
 }
 
 #[cfg(test)]

@@ -4,16 +4,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
-    client::WebPkiServerVerifier,
-};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, Error, RootCertStore};
 
 use super::error::EndpointError;
+use crate::net::{Accepted, ServerCertificate};
 
 /// Whom a daemon's certificate has to be from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +74,11 @@ impl TlsFiles {
         provider: Arc<CryptoProvider>,
     ) -> Result<Arc<dyn ServerCertVerifier>, EndpointError> {
         match self.trust {
-            Trust::Anyone => Ok(Arc::new(Unverified(provider))),
+            // As Docker does where `DOCKER_TLS` is set without `DOCKER_TLS_VERIFY`.
+            Trust::Anyone => Ok(Arc::new(ServerCertificate {
+                accepted: Accepted::Any,
+                provider,
+            })),
             Trust::System => rustls_platform_verifier::Verifier::new(provider)
                 .map(|verifier| Arc::new(verifier) as _)
                 .map_err(|error| unusable(&self.authority, &error)),
@@ -109,47 +112,5 @@ fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> EndpointError {
     EndpointError::File {
         path: path.to_owned(),
         problem: problem.to_string(),
-    }
-}
-
-/// Takes every certificate, as Docker does where `DOCKER_TLS` is set without `DOCKER_TLS_VERIFY`:
-/// signatures are checked still, so that the connection is at least with one and the same peer.
-#[derive(Debug)]
-struct Unverified(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for Unverified {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }

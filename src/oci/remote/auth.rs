@@ -13,9 +13,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::challenge::{Challenge, Scope, Token, bearer};
 use super::client::Inner;
-use super::credentials::{Credential, Proof, Secret};
+use super::credentials::{Credential, Proof};
 use super::error::{RegistryError, check};
 use super::host::Host;
+use super::secret::Secret;
 use crate::net::{Exchange, HttpError, Redirects, host_of, shown};
 
 /// What is said of the credential to a host that gets none because it is another one.

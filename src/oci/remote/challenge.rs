@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use super::secret::Secret;
+
 use http_auth::ChallengeParser;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use tokio::time::Instant;
-
-use super::credentials::Secret;
 
 /// What a request needs to be allowed: `repository:NAME:pull` and the like, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]

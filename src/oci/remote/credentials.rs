@@ -16,34 +16,13 @@ use tokio_util::sync::CancellationToken;
 
 use super::error::RegistryError;
 use super::helper;
+use super::secret::Secret;
 use crate::files;
 
 /// More than any such file has.
 pub(super) const LARGEST_FILE: u64 = 16 * 1024 * 1024;
 /// What helpers call a user whose secret is a token.
 const TOKEN_USER: &str = "<token>";
-
-/// A text that never shows itself.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub(super) struct Secret(String);
-
-impl Secret {
-    pub(super) fn new(text: String) -> Self {
-        Self(text)
-    }
-
-    /// The text itself, for the one header or form it was made for.
-    pub(super) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
 
 /// What a registry or its token server takes as proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +145,7 @@ impl<'k> Place<'k> {
 impl Entry {
     /// The credential, if it has one; an error where what it has cannot be read.
     fn proof(&self) -> Result<Option<Proof>, &'static str> {
-        let filled = |secret: &Option<Secret>| secret.clone().filter(|it| !it.0.is_empty());
+        let filled = |secret: &Option<Secret>| secret.clone().filter(|it| !it.reveal().is_empty());
         if let Some(token) = filled(&self.identitytoken) {
             return Ok(Some(Proof::IdentityToken(token)));
         }
@@ -186,7 +165,7 @@ impl Entry {
 fn decode(auth: &Secret) -> Option<(String, Secret)> {
     let lenient =
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
-    let bytes = GeneralPurpose::new(&STANDARD, lenient).decode(auth.0.trim());
+    let bytes = GeneralPurpose::new(&STANDARD, lenient).decode(auth.reveal().trim());
     let text = String::from_utf8(bytes.ok()?).ok()?;
     let (user, password) = text.split_once(':')?;
     // Old versions of Docker padded what they encoded.
@@ -406,7 +385,7 @@ pub(super) fn servers(host: &str) -> Vec<&str> {
 fn proof(found: helper::Found) -> Option<Proof> {
     let helper::Found { user, secret } = found;
     match user.as_str() {
-        TOKEN_USER => (!secret.0.is_empty()).then_some(Proof::IdentityToken(secret)),
+        TOKEN_USER => (!secret.reveal().is_empty()).then_some(Proof::IdentityToken(secret)),
         "" => None,
         _ => Some(Proof::Password {
             user,

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
-use super::credentials::Secret;
+use super::secret::Secret;
 use crate::foreign::Foreign;
 
 /// How long one may take. A person may have to unlock something, but somebody has to be there.

@@ -15,10 +15,11 @@ use tokio_util::sync::CancellationToken;
 use super::access::Ping;
 use super::client::Registry;
 use super::credentials::{
-    Credentials, LARGEST_FILE, Place, Secret, default_file, failed, look_up, names, servers,
+    Credentials, LARGEST_FILE, Place, default_file, failed, look_up, names, servers,
 };
 use super::error::RegistryError;
 use super::helper;
+use super::secret::Secret;
 use crate::files::{self, Draft};
 use crate::net::FileError;
 

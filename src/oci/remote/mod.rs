@@ -34,6 +34,7 @@ mod login;
 mod manifests;
 mod repository;
 mod request;
+mod secret;
 mod session;
 mod takes;
 mod upload;

@@ -176,8 +176,9 @@ fn a_shells_loop_ends_with_the_command_that_ctrl_c_ended() {
         .collect();
     let (command, host) = (words.join(" "), site.host());
     let script = format!("for i in 1 2 3; do {command} --base-registry {host}/mcr; echo $?; done");
-    let shell = Command::new("bash")
-        .args(["-c", &script])
+    // What runs the tests may ignore the signal, which a shell would inherit.
+    let shell = Command::new("env")
+        .args(["--default-signal=INT", "bash", "-c", &script])
         .current_dir(site.folder.path())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Write};
 
 use anyhow::{Context, anyhow};
 
-use crate::cli::failure::Failure;
+use super::failure::Failure;
 
 /// Asks for a line.
 pub(super) fn line(question: &str) -> Result<String, Failure> {
@@ -52,7 +52,7 @@ fn lock() -> std::sync::MutexGuard<'static, Option<rustix::termios::Termios>> {
 }
 
 /// Lets the terminal show again what is typed; an end at any moment must not leave it silent.
-pub(in crate::cli) fn show_typing() {
+pub(super) fn show_typing() {
     #[cfg(unix)]
     if let Some(before) = lock().take() {
         use rustix::termios::{OptionalActions, tcsetattr};

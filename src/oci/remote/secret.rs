@@ -1,0 +1,27 @@
+//! Passwords and tokens.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+/// A text that never shows itself.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Secret(String);
+
+impl Secret {
+    pub(super) fn new(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The text itself, for the one header or form it was made for.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
