@@ -13,17 +13,13 @@ use std::sync::Arc;
 use reqwest::Url;
 use rustls::ClientConfig;
 use rustls::crypto::ring;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls_platform_verifier::Verifier;
 
 use super::error::HttpError;
+use super::pem::{SEQUENCE, read_certificates, read_private_key};
 use super::urls::host_of;
 use super::verifier::{Accepted, ServerCertificate};
-use crate::files;
-
-/// All CAs of a machine have a quarter of that.
-const LARGEST_FILE: u64 = 1 << 20;
 
 /// Where certificates are looked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,7 +137,7 @@ impl HostCertificates {
         let Some((certificate, key)) = self.identity else {
             return Ok(builder.with_no_client_auth());
         };
-        let private = PrivateKeyDer::from_pem_file(&key).map_err(|error| unusable(&key, &error))?;
+        let private = read_private_key(&key).map_err(|problem| unusable(&key, &problem))?;
         builder
             .with_client_auth_cert(certificates(&certificate)?, private)
             .map_err(|error| unusable(&certificate, &error))
@@ -169,16 +165,7 @@ fn names(url: &Url) -> Vec<String> {
 
 /// The certificates of a file, in PEM or, as Windows exports one, in DER.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, HttpError> {
-    let bytes = files::read(path, LARGEST_FILE).map_err(|error| unusable(path, &error))?;
-    if bytes.first() == Some(&SEQUENCE) {
-        return Ok(vec![CertificateDer::from(bytes)]);
-    }
-    let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| unusable(path, &error))?;
-    if found.is_empty() {
-        return Err(unusable(path, &"it has no certificate"));
-    }
-    Ok(found)
+    read_certificates(path).map_err(|problem| unusable(path, &problem))
 }
 
 fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> HttpError {
@@ -188,8 +175,6 @@ fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> HttpError {
     }
 }
 
-/// What a certificate in DER begins with.
-const SEQUENCE: u8 = 0x30;
 /// `[0] { INTEGER 2 }`: version 3, which has extensions.
 const VERSION_3: [u8; 5] = [0xA0, 0x03, 0x02, 0x01, 0x02];
 /// The name of the extension that says so of a CA.

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, Error, RootCertStore};
 
 use super::error::EndpointError;
-use crate::net::{Accepted, ServerCertificate};
+use crate::net::{Accepted, ServerCertificate, read_certificates, read_private_key};
 
 /// Whom a daemon's certificate has to be from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +59,7 @@ impl TlsFiles {
             None => Ok(builder.with_no_client_auth()),
             Some((certificate, key)) => {
                 let chain = certificates(certificate)?;
-                let private =
-                    PrivateKeyDer::from_pem_file(key).map_err(|error| unusable(key, &error))?;
+                let private = read_private_key(key).map_err(|problem| unusable(key, &problem))?;
                 builder
                     .with_client_auth_cert(chain, private)
                     .map_err(|error| unusable(certificate, &error))
@@ -99,13 +97,7 @@ impl TlsFiles {
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, EndpointError> {
-    let certificates = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-        .map_err(|error| unusable(path, &error))?;
-    if certificates.is_empty() {
-        return Err(unusable(path, &"it has no certificate in PEM"));
-    }
-    Ok(certificates)
+    read_certificates(path).map_err(|problem| unusable(path, &problem))
 }
 
 fn unusable(path: &Path, problem: &dyn std::fmt::Display) -> EndpointError {
