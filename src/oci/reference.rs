@@ -100,10 +100,18 @@ fn split_tag(named: &str) -> (&str, Option<&str>) {
     }
 }
 
+/// The name by which people know a host: Docker Hub answers under others too.
+pub fn known_as(host: &str) -> &str {
+    match host {
+        "index.docker.io" | "registry-1.docker.io" => DOCKER_HUB,
+        other => other,
+    }
+}
+
 /// The first part is a host if it cannot be a name on Docker Hub: by a dot, a port or a capital.
 fn split_host(name: &str) -> (&str, &str) {
     match name.split_once('/') {
-        Some(("index.docker.io" | "registry-1.docker.io", path)) => (DOCKER_HUB, path),
+        Some((host, path)) if known_as(host) == DOCKER_HUB => (DOCKER_HUB, path),
         Some((host, path))
             if host == "localhost"
                 || host.contains(['.', ':'])

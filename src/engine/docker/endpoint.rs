@@ -11,6 +11,7 @@ use super::contexts;
 use super::error::EndpointError;
 use super::settings::Settings;
 use super::tls::{TlsFiles, Trust};
+use crate::oci::remote::docker_folder;
 
 /// A daemon to be spoken to, and who named it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,9 +64,7 @@ impl Environment {
         Self {
             host: text("DOCKER_HOST"),
             context: text("DOCKER_CONTEXT"),
-            config: variable("DOCKER_CONFIG")
-                .map(PathBuf::from)
-                .or_else(|| Some(std::env::home_dir()?.join(".docker"))),
+            config: docker_folder(),
             certificates: variable("DOCKER_CERT_PATH").map(PathBuf::from),
             tls_verify: variable("DOCKER_TLS_VERIFY").is_some(),
             tls: variable("DOCKER_TLS").is_some(),

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::oci::reference::parse_reference;
+use crate::oci::reference::{known_as, parse_reference};
 use crate::windows::status::ExitCode;
 use crate::windows::table::{TableError, read_rows};
 
@@ -69,15 +69,10 @@ impl Failure<'_> {
                 Some((name, port)) if port.bytes().all(|it| it.is_ascii_digit()) => (name, port),
                 _ => (registry, "443"),
             };
-            // Docker Hub answers under another name than its users know.
-            let login = match registry {
-                "registry-1.docker.io" | "index.docker.io" => "docker.io",
-                other => other,
-            };
             text.replace("{registry}", registry)
                 .replace("{registry-name}", name)
                 .replace("{registry-port}", port)
-                .replace("{login}", login)
+                .replace("{login}", known_as(registry))
                 .replace("{image}", self.image.unwrap_or(no_image))
         };
         let meaning = fill(row.meaning, "the registry", "the image");

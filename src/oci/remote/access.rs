@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::challenge::Challenge;
 use super::client::Registry;
-use super::credentials::Proof;
+use super::credentials::{Proof, server};
 use super::error::RegistryError;
 use super::request::Request;
 
@@ -127,10 +127,7 @@ impl Registry {
                 }),
             };
         }
-        let server = match host.name.as_str() {
-            "docker.io" => "https://index.docker.io/v1/",
-            name => name,
-        };
+        let server = server(&host.name);
         let document = match proof {
             Proof::Password { user, password } => json!({
                 "username": user,

@@ -332,13 +332,16 @@ pub(super) fn failed(host: &str, origin: String, reason: String) -> RegistryErro
     }
 }
 
-/// `$DOCKER_CONFIG/config.json`, else `~/.docker/config.json`.
+/// Where Docker's command line keeps its settings: `$DOCKER_CONFIG`, else `~/.docker`.
+pub fn docker_folder() -> Option<PathBuf> {
+    match std::env::var_os("DOCKER_CONFIG") {
+        Some(folder) if !folder.is_empty() => Some(PathBuf::from(folder)),
+        _ => Some(std::env::home_dir()?.join(".docker")),
+    }
+}
+
 pub(super) fn default_file() -> Option<PathBuf> {
-    let folder = match std::env::var_os("DOCKER_CONFIG") {
-        Some(folder) if !folder.is_empty() => PathBuf::from(folder),
-        _ => std::env::home_dir()?.join(".docker"),
-    };
-    Some(folder.join("config.json"))
+    Some(docker_folder()?.join("config.json"))
 }
 
 /// Where podman, buildah and skopeo keep theirs.
@@ -369,7 +372,12 @@ pub(super) fn names(host: &str) -> Vec<&str> {
     }
 }
 
-/// The names under which helpers are asked for it.
+/// The name under which Docker keeps a host's credential.
+pub(super) fn server(host: &str) -> &str {
+    servers(host).first().copied().unwrap_or(host)
+}
+
+/// The names under which helpers are asked for it, that one first.
 pub(super) fn servers(host: &str) -> Vec<&str> {
     match host {
         "docker.io" => vec![

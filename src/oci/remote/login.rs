@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Ping;
 use super::client::Registry;
 use super::credentials::{
-    Credentials, LARGEST_FILE, Place, default_file, failed, look_up, names, servers,
+    Credentials, LARGEST_FILE, Place, default_file, failed, look_up, names, server, servers,
 };
 use super::error::RegistryError;
 use super::helper;
@@ -80,11 +80,11 @@ pub fn keep(
     file: Option<&Path>,
 ) -> Result<Kept, RegistryError> {
     let mut config = Config::open(host, file)?;
-    let server = config.server().to_owned();
+    let server = server(host);
     let helper = config.helper();
     let entry = match &helper {
         Some(name) => {
-            helper::store(name, &server, user, &password.0, &CancellationToken::new())
+            helper::store(name, server, user, &password.0, &CancellationToken::new())
                 .map_err(|reason| config.helper_failed(name, reason))?;
             // An empty entry is how Docker's tools know of it.
             json!({})
@@ -95,7 +95,7 @@ pub fn keep(
         }
     };
     config.remove_entries();
-    config.entries().insert(server, entry);
+    config.entries().insert(server.to_owned(), entry);
     config.write()?;
     let file = config.path;
     Ok(match helper {
@@ -163,11 +163,6 @@ impl<'h> Config<'h> {
             path,
             document,
         })
-    }
-
-    /// The name under which Docker keeps the host's credential.
-    fn server(&self) -> &'h str {
-        servers(self.host).first().copied().unwrap_or(self.host)
     }
 
     /// The helper for this host, else the one for all.

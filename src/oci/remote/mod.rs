@@ -44,6 +44,7 @@ pub use crate::net::{BlobReader, BlobSource, CertificateFiles, HttpError, RetryP
 pub use access::{Connection, DaemonCredential, Login, Ping};
 pub use blobs::RemoteBlob;
 pub use client::{Options, Registry};
+pub use credentials::docker_folder;
 pub use error::RegistryError;
 pub use login::{Kept, Password, forget, keep};
 pub use manifests::RawManifest;
