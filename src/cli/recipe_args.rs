@@ -18,7 +18,7 @@ use crate::oci::base::{BaseRegistry, HostProcessBase, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 use crate::recipe::dockerignore::FILE_NAME;
-use crate::recipe::{Plan, Recipe, Settings};
+use crate::recipe::{Plan, PlannedFile, Recipe, Settings};
 
 /// A recipe and the hosts that its images are for.
 #[derive(Debug, Args)]
@@ -158,9 +158,17 @@ impl Wanted<'_> {
                 session.warn(warning);
             }
         }
+        // Images for several hosts mostly have the same files.
+        let mut contents: Vec<&[PlannedFile]> = Vec::new();
+        for image in &images {
+            let files = image.plan.files.as_slice();
+            if !contents.contains(&files) {
+                contents.push(files);
+            }
+        }
         // What cannot be read is told by whoever reads it.
-        let plans = images.iter().map(|image| secrets(&image.plan));
-        let found: BTreeSet<String> = plans.filter_map(Result::ok).flatten().collect();
+        let contents = contents.into_iter().filter_map(|files| secrets(files).ok());
+        let found: BTreeSet<String> = contents.flatten().collect();
         if !found.is_empty() {
             session.warn(secrets_warning(&found));
         }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::content::{Content, Layer, Source};
 use super::error::LayerError;
 use crate::files;
-use crate::recipe::Plan;
+use crate::recipe::{Plan, PlannedFile};
 
 /// How much of a file is read to see whether it has a private key.
 const KEY_LIMIT: u64 = 64 * 1024;
@@ -54,9 +54,9 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
 }
 
 /// What of a plan's files looks like a secret: where each is on disk.
-pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
+pub fn secrets(files: &[PlannedFile]) -> Result<BTreeSet<String>, LayerError> {
     let mut layer = Layer::new(0);
-    layer.planned_files(&plan.files)?;
+    layer.planned_files(files)?;
     let entries = layer.drive()?;
     Ok(entries.into_iter().filter_map(secret).collect())
 }
