@@ -1,7 +1,7 @@
 //! The refreshed table of updates on this machine, with the embedded one as its floor.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
@@ -9,7 +9,7 @@ use reqwest::Url;
 use super::client::PAGE_LIMIT;
 use super::releaseinfo::{ReleaseInfo, ReleaseInfoError, read_release_info};
 use crate::diagnose::{Blame, Diagnose};
-use crate::files::{self, Draft};
+use crate::files::{self, LARGEST_TEXT};
 use crate::net::{Exchange, FileError, Http, HttpError};
 use crate::windows::table::TableError;
 use crate::windows::update::Updates;
@@ -82,7 +82,7 @@ impl Diagnose for CacheError {
 
 /// The table in force: the embedded one and what an earlier refresh added to it.
 pub fn load_updates(path: &Path) -> Result<Updates, CacheError> {
-    let text = match fs::read_to_string(path) {
+    let text = match files::read_text(path, LARGEST_TEXT) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return Ok(Updates::embedded().clone());
@@ -137,11 +137,8 @@ fn read_page(path: &Path) -> Result<String, CacheError> {
 }
 
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut draft = Draft::in_folder(folder)?;
-    draft.file().write_all(text.as_bytes())?;
-    draft.persist(path)
+    fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+    files::write(path, text.as_bytes())
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! from that alone, so that nothing else gets onto a node.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use super::msu::Container;
 use super::product::Arch;
 use super::set::{Member, Role};
 use crate::diagnose::{Blame, Diagnose};
-use crate::files::{self, Draft, is_draft};
+use crate::files::{self, is_draft};
 use crate::net::{Digest, FileError, Hasher};
 use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
@@ -164,10 +164,9 @@ impl Description {
     pub fn write(&self, folder: &Path) -> Result<(), FileError> {
         let path = folder.join(DESCRIPTION);
         let write = || -> io::Result<()> {
-            let mut draft = Draft::in_folder(folder)?;
-            draft.file().write_all(&serde_json::to_vec_pretty(self)?)?;
-            draft.file().write_all(b"\n")?;
-            draft.persist(&path)
+            let mut text = serde_json::to_vec_pretty(self)?;
+            text.push(b'\n');
+            files::write(&path, &text)
         };
         write().map_err(FileError::of("write", &path))
     }

@@ -9,6 +9,7 @@ use super::set::{Member, Role};
 use crate::diagnose::{Blame, Diagnose};
 use crate::foreign::Foreign;
 use crate::net::Digest;
+use crate::windows::quoting::powershell;
 use crate::windows::release::{self, Package};
 use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
@@ -256,21 +257,12 @@ impl Script<'_> {
     }
 }
 
-/// A text as PowerShell reads it back: in single quotes, of which it knows five.
+/// A text as PowerShell reads it back, on one line.
 fn quoted(text: &str) -> Result<String, ScriptError> {
     if text.chars().any(char::is_control) {
         return Err(ScriptError::Text(text.to_owned()));
     }
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('\'');
-    for c in text.chars() {
-        if matches!(c, '\'' | '\u{2018}' | '\u{2019}' | '\u{201a}' | '\u{201b}') {
-            quoted.push(c);
-        }
-        quoted.push(c);
-    }
-    quoted.push('\'');
-    Ok(quoted)
+    Ok(powershell::literal(text))
 }
 
 fn switch(on: bool) -> &'static str {

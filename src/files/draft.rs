@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -95,6 +95,13 @@ impl Draft {
     }
 }
 
+/// Writes a whole file, which gets its name when it is whole.
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut draft = Draft::in_folder(path.parent().unwrap_or(Path::new("")))?;
+    draft.file().write_all(bytes)?;
+    draft.persist(path)
+}
+
 /// Where an open file can be found, whether it has a name or not.
 #[cfg(target_os = "linux")]
 pub(super) fn path_of(file: &File) -> PathBuf {
@@ -156,8 +163,6 @@ fn sweep(folder: &Path) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
-
-    use std::io::Write;
 
     use super::*;
 

@@ -8,6 +8,6 @@ mod draft;
 mod open;
 mod spool;
 
-pub use draft::{Draft, is_draft};
+pub use draft::{Draft, is_draft, write};
 pub use open::{Bounded, open, open_stream, read, read_text};
 pub use spool::Spool;

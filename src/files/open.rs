@@ -101,17 +101,17 @@ fn regular(kind: FileType) -> io::Result<()> {
 fn special(kind: FileType) -> &'static str {
     use std::os::unix::fs::FileTypeExt;
     if kind.is_fifo() {
-        "it is a pipe and no file"
+        "it is a pipe, not a file"
     } else if kind.is_socket() {
-        "it is a socket and no file"
+        "it is a socket, not a file"
     } else {
-        "it is a device and no file"
+        "it is a device, not a file"
     }
 }
 
 #[cfg(not(unix))]
 fn special(_kind: FileType) -> &'static str {
-    "it is no file"
+    "it is not a file"
 }
 
 #[cfg(test)]
@@ -149,10 +149,10 @@ mod tests {
         std::os::unix::fs::symlink(&pipe, &link).unwrap();
         let _socket = std::os::unix::net::UnixListener::bind(folder.path().join("socket")).unwrap();
         for (name, expected) in [
-            (pipe.as_path(), "it is a pipe and no file"),
-            (&link, "it is a pipe and no file"),
-            (&folder.path().join("socket"), "it is a socket and no file"),
-            (Path::new("/dev/zero"), "it is a device and no file"),
+            (pipe.as_path(), "it is a pipe, not a file"),
+            (&link, "it is a pipe, not a file"),
+            (&folder.path().join("socket"), "it is a socket, not a file"),
+            (Path::new("/dev/zero"), "it is a device, not a file"),
         ] {
             assert_eq!(open(name).unwrap_err().to_string(), expected);
         }

@@ -167,7 +167,7 @@ fn a_pipe_in_the_place_of_a_file_is_refused_at_once() {
         .output()
         .unwrap();
     let said = stderr(&output);
-    assert!(said.contains("it is a pipe and no file"), "{said}");
+    assert!(said.contains("it is a pipe, not a file"), "{said}");
 }
 
 #[test]
