@@ -98,7 +98,9 @@ impl Command {
             | Self::Completions(_)
             | Self::Demo(_)
             | Self::Doctor(_)
-            | Self::Images(_) => {}
+            | Self::Images(_)
+            | Self::Login(_)
+            | Self::Logout(_) => {}
             _ => {
                 updates::known(session);
             }
