@@ -3,13 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use bytes::Bytes;
-use wincimg::oci::remote::Options;
 use wincimg::progress::Silent;
 
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::proxy::{Fault, FaultProxy, Passed};
 use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::{describe, loopback_options, noise, options, put, repository};
+use crate::support::{describe, in_pieces, loopback_options, noise, options, put, repository};
 
 const MIB: usize = 1024 * 1024;
 const GHCR: &str = r#"{"errors":[{"code":"REQUESTED_RANGE_NOT_SATISFIABLE","message":"the request body is too large and exceeds the maximum permissible limit of 4.00MiB"}]}"#;
@@ -78,7 +77,7 @@ async fn a_body_that_is_too_large_for_a_proxy_goes_in_smaller_pieces() {
             let blob = put(&repository, &bytes).await;
             assert_eq!(repository.get_blob(&blob, 16 << 20).await.unwrap(), bytes);
         }
-        // Who hangs up may not be heard, and the second time is no accident.
+        // Who hangs up may not be heard, and the second time is not by accident.
         let mut puts = lengths(&proxy, "PUT");
         if matches!(refusal, Fault::AnswerAndCut(..)) {
             puts.dedup_by(|one, other| *one == 10 && one == other);
@@ -97,10 +96,7 @@ async fn a_registry_that_takes_no_pieces_gets_every_blob_whole() {
             _ => Fault::Pass,
         };
         let proxy = FaultProxy::start(docker.host(), rule).await;
-        let options = Options {
-            chunk_size: MIB as u64,
-            ..options(&proxy.host())
-        };
+        let options = in_pieces(options(&proxy.host()));
         let repository = repository(options, &format!("{}/a", proxy.host()));
         for seed in [1, 2] {
             put(&repository, &Bytes::from(noise(2 * MIB, seed))).await;
@@ -145,10 +141,7 @@ async fn a_registry_that_takes_blobs_in_no_way_is_given_up() {
             "PATCH" | "PUT" => answer(status, &[], ""),
             _ => answer(404, &[], ""),
         });
-        let options = Options {
-            chunk_size: MIB as u64,
-            ..loopback_options(None)
-        };
+        let options = in_pieces(loopback_options(None));
         let repository = repository(options, &format!("{}/a", server.host()));
         for size in [MIB / 2, 2 * MIB] {
             let bytes = Bytes::from(noise(size, 6));
@@ -172,10 +165,7 @@ async fn pieces_that_were_taken_and_are_not_the_blob_are_sent_again_as_one() {
         _ => Fault::Pass,
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = Options {
-        chunk_size: MIB as u64,
-        ..options(&proxy.host())
-    };
+    let options = in_pieces(options(&proxy.host()));
     let repository = repository(options, &format!("{}/a", proxy.host()));
     for seed in [3, 4] {
         let bytes = Bytes::from(noise(2 * MIB, seed));
@@ -199,10 +189,7 @@ async fn pieces_are_not_smaller_than_the_registry_wants() {
         "PUT" => answer(201, &[], ""),
         _ => answer(404, &[], ""),
     });
-    let options = Options {
-        chunk_size: MIB as u64,
-        ..loopback_options(None)
-    };
+    let options = in_pieces(loopback_options(None));
     let repository = repository(options, &format!("{}/a", server.host()));
     put(&repository, &Bytes::from(noise(8 * MIB, 4))).await;
     put(&repository, &Bytes::from(noise(3 * MIB, 5))).await;

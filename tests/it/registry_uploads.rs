@@ -20,7 +20,9 @@ use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::proxy::{Fault, FaultProxy, Passed, first, method};
 use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::{chain, describe, loopback_options, noise, options, put, repository};
+use crate::support::{
+    chain, describe, in_pieces, loopback_options, noise, options, put, repository,
+};
 
 const MIB: usize = 1024 * 1024;
 
@@ -61,10 +63,7 @@ async fn an_upload_in_pieces_goes_on_after_the_last_whole_piece() {
         }
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = Options {
-        chunk_size: MIB as u64,
-        ..options(&proxy.host())
-    };
+    let options = in_pieces(options(&proxy.host()));
     let repository = repository(options, &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(4 * MIB, 4));
     let blob = put(&repository, &bytes).await;
@@ -83,10 +82,7 @@ async fn an_upload_that_the_registry_forgets_after_a_cut_begins_again() {
     let Some(docker) = docker() else { return };
     let rule = first(1, method("PATCH"), Fault::CutRequest(MIB / 2));
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = Options {
-        chunk_size: MIB as u64,
-        ..options(&proxy.host())
-    };
+    let options = in_pieces(options(&proxy.host()));
     let repository = repository(options, &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(2 * MIB, 5));
     let blob = put(&repository, &bytes).await;
@@ -101,10 +97,7 @@ async fn a_registry_that_takes_no_pieces_gets_the_whole() {
         _ => Fault::Pass,
     };
     let proxy = FaultProxy::start(docker.host(), rule).await;
-    let options = Options {
-        chunk_size: MIB as u64,
-        ..options(&proxy.host())
-    };
+    let options = in_pieces(options(&proxy.host()));
     let repository = repository(options, &format!("{}/a", proxy.host()));
     let bytes = Bytes::from(noise(2 * MIB, 6));
     let blob = put(&repository, &bytes).await;
@@ -260,10 +253,7 @@ async fn where_pieces_do_not_add_up_the_upload_goes_on_from_where_the_registry_s
             _ => answer(404, &[], ""),
         }
     });
-    let options = Options {
-        chunk_size: MIB as u64,
-        ..loopback_options(None)
-    };
+    let options = in_pieces(loopback_options(None));
     let repository = repository(options, &format!("{}/a", server.host()));
     put(&repository, &Bytes::from(noise(2 * MIB, 9))).await;
     let all = log.all();
@@ -304,10 +294,7 @@ async fn an_upload_that_its_registry_spoilt_begins_again() {
                 _ => answer(404, &[], ""),
             }
         });
-        let options = Options {
-            chunk_size: MIB as u64,
-            ..loopback_options(None)
-        };
+        let options = in_pieces(loopback_options(None));
         let repository = repository(options, &format!("{}/a", server.host()));
         put(&repository, &Bytes::from(noise(size, 10))).await;
         let all = log.all();

@@ -303,7 +303,7 @@ fn it_joins_an_index_and_is_known_there() {
     assert_eq!(
         report["plan"]["actions"],
         json!([]),
-        "the same build again is no help"
+        "the same build again does not help"
     );
 }
 

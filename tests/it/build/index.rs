@@ -38,6 +38,20 @@ pub(super) fn nodes(versions: &[(&str, &str)]) -> String {
     json!({"kind": "List", "items": items}).to_string()
 }
 
+/// The build of pause for a cluster's nodes, to the site's registry.
+fn pushed_for(site: &Site, of_cluster: &[(&str, &str)]) -> assert_cmd::Command {
+    site.write("nodes.json", nodes(of_cluster));
+    let mut command = site.build("pause");
+    command.args([
+        "--nodes",
+        "nodes.json",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]);
+    command
+}
+
 fn sent(site: &Site) -> Vec<String> {
     let mut sent = site.requests_since(0);
     sent.retain(|request| !request.starts_with("GET ") && !request.starts_with("HEAD "));
@@ -53,18 +67,7 @@ fn hosts_that_need_different_images_of_a_build_get_no_index_and_are_named() {
         ("win-c", "20348.2402"),
         ("win-d", "26100.1742"),
     ];
-    site.write("nodes.json", nodes(&of_cluster));
-    let command = || {
-        let mut command = site.build("pause");
-        command.args([
-            "--nodes",
-            "nodes.json",
-            "--registry",
-            &site.host(),
-            "--push",
-        ]);
-        command
-    };
+    let command = || pushed_for(&site, &of_cluster);
     command().assert().code(1).stderr(
         contains("one index cannot serve all hosts of build 17763")
             .and(contains("10.0.17763.973 is for 17763.973 (win-a)"))
@@ -129,16 +132,7 @@ fn hosts_of_a_build_share_the_newest_image_that_is_newer_than_none_of_them() {
         ("win-c", "20348.2402"),
         ("win-d", "26100.1742"),
     ];
-    site.write("nodes.json", nodes(&of_cluster));
-    let mut command = site.build("pause");
-    command.args([
-        "--nodes",
-        "nodes.json",
-        "--registry",
-        &site.host(),
-        "--push",
-    ]);
-    let built = json_of(&mut command);
+    let built = json_of(&mut pushed_for(&site, &of_cluster));
     let images = built["images"].as_array().unwrap();
     let versions: Vec<&str> = images
         .iter()

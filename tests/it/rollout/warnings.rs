@@ -136,24 +136,26 @@ fn a_large_image_is_warned_about_where_docker_pulls_it() {
     );
 }
 
+/// The check of a text's workloads on one host, which asks no registry.
+fn workloads_offline(text: &str) -> Command {
+    let mut command = wincimg();
+    command
+        .args([
+            "--host-build",
+            "20348.2402",
+            "--workloads",
+            "-",
+            "--offline",
+        ])
+        .write_stdin(text);
+    command
+}
+
 #[test]
 fn a_workload_without_an_image_is_no_silent_green() {
     let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {os: {name: windows}, \
                nodeSelector: {kubernetes.io/os: windows}, containers: [{name: a}]}\n";
-    let check = |more: &[&str]| {
-        let mut command = wincimg();
-        command
-            .args([
-                "--host-build",
-                "20348.2402",
-                "--workloads",
-                "-",
-                "--offline",
-            ])
-            .args(more)
-            .write_stdin(pod);
-        answer_of(&mut command)
-    };
+    let check = |more: &[&str]| answer_of(workloads_offline(pod).args(more));
     let (code, report) = check(&[]);
     assert_eq!(code, 0, "{report}");
     assert_eq!(report["checks"][0]["rule"], "no-image");
@@ -170,18 +172,8 @@ fn objects_of_unknown_kinds_are_listed_in_every_form() {
                 apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {containers: \
                 [{image: x, securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
     let check = |format: &str| {
-        let mut command = wincimg();
-        command
-            .args([
-                "--host-build",
-                "20348.2402",
-                "--workloads",
-                "-",
-                "--offline",
-            ])
-            .args(["--format", format])
-            .write_stdin(text);
-        let output = command.output().unwrap();
+        let mut command = workloads_offline(text);
+        let output = command.args(["--format", format]).output().unwrap();
         // A program on the host needs no version, so nothing has to be asked.
         assert_eq!(output.status.code(), Some(0), "{output:?}");
         String::from_utf8(output.stdout).unwrap()

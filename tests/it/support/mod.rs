@@ -90,6 +90,14 @@ pub fn loopback_options(config_file: Option<PathBuf>) -> Options {
     }
 }
 
+/// The same with uploads in pieces of 1 MiB.
+pub fn in_pieces(options: Options) -> Options {
+    Options {
+        chunk_size: 1024 * 1024,
+        ..options
+    }
+}
+
 /// Bytes that compress badly and are the same in every run.
 pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
