@@ -112,7 +112,7 @@ impl Drop for Awaited {
     }
 }
 
-/// From now on a signal is no interruption: what is under way has no other end.
+/// From now on a signal is how the command ends: what is under way goes on until then.
 pub(super) fn is_the_usual_end() {
     QUIETLY.store(true, Ordering::Relaxed);
 }

@@ -29,7 +29,7 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     findings.only(Rule::ArgsEscaped, Severity::Warning, line, message);
 }
 
-/// Whether a stage's program in exec form would be found here: then it is no correction.
+/// Whether a stage's program in exec form would be found here: then it does not correct anything.
 pub(super) fn is_bare(stage: &Stage<'_>, argv: &[String]) -> bool {
     let mut steps = stage.steps.iter();
     let has_cmd = steps.any(|step| step.instruction.keyword == "CMD");

@@ -362,7 +362,7 @@ fn by_version(
         rule: verdict.rule.name(),
         reason: verdict.reason_for(&hosts),
         fix: verdict.fix.map(|fix| match verdict.outcome {
-            // It starts there already, so a new image would be no better.
+            // It starts there already, so a new image would not help.
             Outcome::Warning => fix.to_string(),
             _ => in_words(fix, host.build),
         }),

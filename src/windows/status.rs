@@ -22,7 +22,7 @@ static STATUSES: LazyLock<Vec<Status>> = LazyLock::new(|| {
 });
 
 impl ExitCode {
-    /// An exit code, which some programs write as a signed number; none where it is no such number.
+    /// An exit code, which some programs write as a signed number; none for any other number.
     pub fn new(code: i64) -> Option<Self> {
         let signed = || i32::try_from(code).map(i32::cast_unsigned);
         let code = u32::try_from(code).or_else(|_| signed());
@@ -86,7 +86,11 @@ mod tests {
             assert!(pair[0].code < pair[1].code, "{}", pair[1].name);
         }
         for status in STATUSES.iter() {
-            assert!(status.code >= 0x8000_0000, "{} is no failure", status.name);
+            assert!(
+                status.code >= 0x8000_0000,
+                "{} is not a failure",
+                status.name
+            );
             assert!(status.name.starts_with("STATUS_"), "{}", status.name);
             assert!(!status.meaning.is_empty(), "{}", status.name);
         }

@@ -23,7 +23,7 @@ use wincimg::oci::document::{Document, Flavour, Index, Verbatim};
 use crate::site::{Site, json_of};
 use crate::support::windows_base::StandIn;
 
-/// What is known to differ, and why that is no fault. Each has to be met.
+/// What is known to differ, and why that is right. Each has to be met.
 const ALLOWED: [Allowed; 7] = [
     Allowed {
         what: "config WorkingDir",

@@ -197,7 +197,7 @@ fn what_lowers_security_counts_only_from_a_file_that_the_user_names() {
         .env("DOCKER_CONFIG", folder.folder.path())
         .env("WINCIMG_CONFIG", folder.folder.path().join("wincimg.toml"));
     by_variable.assert().code(0).stderr("");
-    // A pipe of that name is no file of defaults.
+    // A pipe of that name is left alone.
     #[cfg(unix)]
     {
         fs::remove_file(folder.folder.path().join("wincimg.toml")).unwrap();

@@ -319,7 +319,7 @@ if ($ComputerName) {
     foreach ($name in $PSBoundParameters.Keys) {
         if ($name -eq 'ComputerName') { continue }
         $value = $PSBoundParameters[$name]
-        # A switch that travels is no switch any more.
+        # A switch that travels arrives as another type.
         if ($value -is [switch]) { $value = [bool]$value }
         $given[$name] = $value
     }

@@ -102,7 +102,7 @@ impl Messages {
 /// it should be, is left out: a build that goes well does not fail over words about it.
 #[derive(Debug, Default)]
 pub(super) struct Message {
-    /// Text for people; of a line that is no message at all, the line itself.
+    /// Text for people; of a line that is not a message, the line itself.
     pub(super) stream: Option<String>,
     pub(super) status: Option<String>,
     pub(super) id: Option<String>,

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::document::DocumentError;
-use crate::oci::layout::LayoutError;
 use crate::oci::stream::StreamError;
 
 /// A docker-archive that could not be read or written.
@@ -88,9 +87,6 @@ pub enum ArchiveError {
     /// A blob could not be moved.
     #[error(transparent)]
     Stream(#[from] StreamError),
-    /// The directory in which an archive is put together could not be used.
-    #[error(transparent)]
-    Staging(#[from] LayoutError),
     /// The file could not be read.
     #[error("could not read {}", path.display())]
     Read {

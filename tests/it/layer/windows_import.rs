@@ -103,14 +103,14 @@ impl Header {
         let is_number = fraction.bytes().all(|digit| digit.is_ascii_digit());
         match seconds.parse::<i64>() {
             Ok(_) if is_number => Ok(()),
-            _ => Err(format!("{record} is no time: {value:?}")),
+            _ => Err(format!("{record} is not a time: {value:?}")),
         }
     }
 
     fn attributes(&self) -> Result<u32, String> {
         let value = self.records.get("MSWINDOWS.fileattr");
         let value = value.ok_or("no MSWINDOWS.fileattr")?;
-        let number = value.parse().map_err(|_| "attributes are no number")?;
+        let number = value.parse().map_err(|_| "attributes are not a number")?;
         let expected = match self.kind {
             tar::EntryType::Directory => (true, false),
             tar::EntryType::Symlink => (number & DIRECTORY != 0, true),
