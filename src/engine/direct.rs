@@ -20,9 +20,19 @@ use crate::oci::document::{self, ContainerConfig, History, Image};
 use crate::progress::Progress;
 use crate::recipe::Plan;
 use crate::windows::iis::IisSettings;
+use crate::windows::inside::Inside;
 
 pub use self::added_layer::{AddedLayer, AssembleOptions};
 pub use self::error::DirectError;
+
+/// What an image is built on.
+#[derive(Clone, Copy)]
+struct Base<'a> {
+    /// Its documents.
+    image: &'a Image,
+    /// What is inside.
+    inside: &'a dyn Inside,
+}
 
 /// The engine that needs no Windows.
 pub struct DirectEngine {
@@ -60,11 +70,18 @@ impl DirectEngine {
     async fn make_one(&self, image: &PlannedImage) -> Result<Assembled, EngineError> {
         let plan = image.plan.clone();
         let base = image.base.image.clone();
+        let inside = Arc::clone(&image.base.inside);
         let options = self.options.clone();
         let added = Arc::clone(&self.added);
         let progress = Arc::clone(&self.progress);
         let name = name_of(&plan);
-        let work = move || assemble(&plan, &base, &options, &added, progress.as_ref());
+        let work = move || {
+            let base = Base {
+                image: &base,
+                inside: inside.as_ref(),
+            };
+            assemble(&plan, base, &options, &added, progress.as_ref())
+        };
         let done = tokio::task::spawn_blocking(work).await;
         done.unwrap_or(Err(DirectError::Stopped))
             .map_err(|source| EngineError::new(name, source))
@@ -90,22 +107,22 @@ pub fn rehearse(plan: &Plan) -> Result<(), EngineError> {
 /// of asynchronous code.
 fn assemble(
     plan: &Plan,
-    base: &Image,
+    base: Base<'_>,
     options: &AssembleOptions,
     added: &AddedLayers,
     progress: &dyn Progress,
 ) -> Result<Assembled, DirectError> {
     check(plan)?;
     let plan = &on_build::carried_out(plan)?;
-    let config = base.config();
+    let config = base.image.config();
     if config.os != "windows" {
         return Err(DirectError::NotWindows {
             base: plan.base.name.clone(),
             os: config.os.clone(),
         });
     }
-    let (created, timestamp) = time_of(plan, base, options)?;
-    let image = base.with_ordinary_layers()?;
+    let (created, timestamp) = time_of(plan, base.image, options)?;
+    let image = base.image.with_ordinary_layers()?;
     let added = added.of(plan, base, timestamp, options, progress)?;
     let history = History {
         created: Some(created.clone()),

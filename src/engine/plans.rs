@@ -4,6 +4,7 @@
 //! image can serve share one: it is on the base that the oldest of them would take by itself.
 
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
@@ -17,6 +18,7 @@ use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
 use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings};
 use crate::windows::compat::{HostBuild, generation};
+use crate::windows::inside::{Inside, Unseen};
 use crate::windows::version::WindowsVersion;
 
 /// How many nodes are named where a host is.
@@ -84,6 +86,8 @@ pub struct PlannedBase {
     pub matched: &'static str,
     /// Manifest and configuration.
     pub image: Image,
+    /// What is inside, as far as it is known.
+    pub inside: Arc<dyn Inside>,
 }
 
 impl PlannedImage {
@@ -139,6 +143,7 @@ impl From<BaseImage> for PlannedBase {
             os_version: Some(base.os_version),
             matched: base.matched.name(),
             image: base.image,
+            inside: Arc::new(Unseen),
         }
     }
 }
@@ -150,6 +155,7 @@ impl From<HostProcessBase> for PlannedBase {
             os_version: None,
             matched: "any",
             image: base.image,
+            inside: Arc::new(Unseen),
         }
     }
 }

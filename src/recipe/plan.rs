@@ -14,6 +14,7 @@ use super::{Recipe, RecipeError, Settings};
 use crate::foreign::Foreign;
 use crate::shim;
 use crate::windows::iis::IisSettings;
+use crate::windows::inside::{Inside, InsideError, Needs};
 use crate::windows::path::ImagePath;
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::registry::RegistryEdit;
@@ -167,10 +168,16 @@ impl Plan {
         for_other == *other
     }
 
-    /// Every change to the registry, those of the shutdown timeout among them.
-    pub fn registry_edits(&self) -> Vec<RegistryEdit> {
+    /// Every change to the registry, those that other keys stand for among them, on a base of which
+    /// that is known.
+    pub fn registry_edits(&self, _inside: &dyn Inside) -> Result<Vec<RegistryEdit>, InsideError> {
         let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
-        self.registry.iter().cloned().chain(timeout).collect()
+        Ok(self.registry.iter().cloned().chain(timeout).collect())
+    }
+
+    /// What has to be known of the base before the image can be made.
+    pub fn needs(&self) -> Needs {
+        Needs::default()
     }
 }
 
@@ -222,7 +229,8 @@ impl fmt::Display for Plan {
                 Foreign(&file.source)
             )?;
         }
-        for edit in &self.registry_edits() {
+        let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
+        for edit in self.registry.iter().cloned().chain(timeout) {
             writeln!(f, "registry    {}", Foreign(edit))?;
         }
         if let Some(iis) = &self.iis {

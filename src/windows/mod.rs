@@ -21,6 +21,7 @@
 pub mod compat;
 pub mod hive;
 pub mod iis;
+pub mod inside;
 pub mod path;
 pub mod prerequisite;
 pub mod quoting;

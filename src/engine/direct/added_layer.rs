@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
+use super::Base;
 use super::error::DirectError;
 use super::iis;
 use crate::layer::{
@@ -18,6 +19,7 @@ use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::Plan;
 use crate::windows::hive::{FileTime, empty_hive, in_every_windows, layer_hives};
+use crate::windows::inside::Unseen;
 use crate::windows::path::ImagePath;
 
 /// A layer up to this size never touches the disk.
@@ -87,7 +89,7 @@ impl AddedLayers {
     pub(super) fn of(
         &self,
         plan: &Plan,
-        base: &Image,
+        base: Base<'_>,
         timestamp: u64,
         options: &AssembleOptions,
         progress: &dyn Progress,
@@ -124,15 +126,18 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Looks for what keeps a plan's layer from being written, as far as that is not up to its base.
 pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
-    let base = Image::empty(Flavour::Oci, Platform::windows(""))?;
-    describe(plan, &base, 0)?.drive()?;
+    let base = Base {
+        image: &Image::empty(Flavour::Oci, Platform::windows(""))?,
+        inside: &Unseen,
+    };
+    describe(plan, base, 0)?.drive()?;
     Ok(())
 }
 
-fn describe(plan: &Plan, base: &Image, timestamp: u64) -> Result<Layer, DirectError> {
+fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     layer.planned_files(&plan.files)?;
-    if let Some(folder) = working_dir_to_make(plan, base) {
+    if let Some(folder) = working_dir_to_make(plan, base.image) {
         layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
     }
     if let Some(settings) = &plan.iis {
@@ -140,10 +145,11 @@ fn describe(plan: &Plan, base: &Image, timestamp: u64) -> Result<Layer, DirectEr
     }
     let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let time = FileTime::from_unix_seconds(seconds);
-    if plan.base.os_version.is_none() && base.manifest().layers.is_empty() {
+    if plan.base.os_version.is_none() && base.image.manifest().layers.is_empty() {
         bottom(&mut layer, time)?;
     }
-    for hive in layer_hives(&plan.registry_edits(), &in_every_windows, time)? {
+    let edits = plan.registry_edits(base.inside)?;
+    for hive in layer_hives(&edits, &in_every_windows, time)? {
         let name = hive.name.parse().map_err(LayerError::Path)?;
         layer.hive(name, hive.bytes);
     }
@@ -235,7 +241,11 @@ mod tests {
     fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Option<Arc<AddedLayer>> {
         let options = AssembleOptions::default();
         let base = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
-        let added = layers.of(plan, &base, timestamp, &options, &Silent);
+        let base = Base {
+            image: &base,
+            inside: &Unseen,
+        };
+        let added = layers.of(plan, base, timestamp, &options, &Silent);
         added.unwrap()
     }
 

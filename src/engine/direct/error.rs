@@ -6,6 +6,7 @@ use crate::layer::LayerError;
 use crate::oci::document::DocumentError;
 use crate::windows::hive::WriteError;
 use crate::windows::iis::webconfig::WebConfigError;
+use crate::windows::inside::InsideError;
 
 /// Why the direct engine could not make an image.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,9 @@ pub enum DirectError {
         /// What is wrong with it.
         source: WebConfigError,
     },
+    /// What is known of the base could not be read.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
     /// The registry changes cannot be in a delta hive.
     #[error("the registry changes cannot be written")]
     Hive(#[from] WriteError),
