@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 
@@ -14,6 +15,7 @@ pub struct Layer {
     pub(super) timestamp: u64,
     files: Vec<Entry>,
     hives: Vec<Entry>,
+    secured: Vec<Secured>,
 }
 
 /// Where the bytes of a file come from.
@@ -40,6 +42,13 @@ struct Entry {
     content: Content,
 }
 
+/// A security descriptor for what is at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Secured {
+    path: LayerPath,
+    security: Security,
+}
+
 /// What an entry of a layer is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
@@ -63,8 +72,10 @@ pub enum Content {
 pub(super) struct Item<'a> {
     pub(super) name: String,
     pub(super) content: &'a Content,
-    /// Whether the entry carries a security descriptor of its own.
+    /// Whether the entry carries a security descriptor.
     pub(super) secured: bool,
+    /// Which one, where that is not the usual one.
+    pub(super) security: Option<&'a Security>,
 }
 
 impl Layer {
@@ -105,6 +116,14 @@ impl Layer {
         self.add(path, Content::Deletion);
     }
 
+    /// Gives what the layer has at a path a security descriptor of its own, once it has all its entries; the last one counts.
+    /// A path at which the layer has nothing becomes a directory entry, which changes the descriptor
+    /// of the directory below.
+    pub fn secure(&mut self, path: LayerPath, security: impl Into<Security>) {
+        let security = security.into();
+        self.secured.push(Secured { path, security });
+    }
+
     /// Adds a registry hive, `System_Delta` for example.
     pub fn hive(&mut self, name: LayerPath, data: impl Into<Bytes>) {
         self.hives.push(Entry {
@@ -129,7 +148,7 @@ impl Layer {
     /// checks that writing the layer makes.
     pub fn drive(&self) -> Result<Vec<(String, &Content)>, LayerError> {
         let mut items = Vec::with_capacity(self.files.len());
-        arrange("Files", &self.files, true, &mut items)?;
+        arrange("Files", &self.files, Some(&self.secured), &mut items)?;
         let inside = items.into_iter().filter_map(|item| {
             let path = item.name.strip_prefix("Files/")?;
             Some((path.to_owned(), item.content))
@@ -139,7 +158,7 @@ impl Layer {
 
     /// Whether the layer would change nothing; an image should then go without it.
     pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.hives.is_empty()
+        self.files.is_empty() && self.hives.is_empty() && self.secured.is_empty()
     }
 
     fn add(&mut self, path: LayerPath, content: Content) {
@@ -151,8 +170,8 @@ impl Layer {
     pub(super) fn items(&self) -> Result<Vec<Item<'_>>, LayerError> {
         // Each file brings at most a few parents that are not shared.
         let mut items = Vec::with_capacity(self.files.len() + self.hives.len() + 8);
-        arrange("Hives", &self.hives, false, &mut items)?;
-        arrange("Files", &self.files, true, &mut items)?;
+        arrange("Hives", &self.hives, None, &mut items)?;
+        arrange("Files", &self.files, Some(&self.secured), &mut items)?;
         Ok(items)
     }
 }
@@ -187,44 +206,80 @@ struct Open {
     name: String,
 }
 
-/// Appends the directory `top` and below it the entries, sorted, with the parents they need.
+/// An entry on its way into the stream.
+struct Sorted<'a> {
+    key: String,
+    path: &'a LayerPath,
+    content: &'a Content,
+    security: Option<&'a Security>,
+}
+
+/// The entries as the stream has them. One that is only there for its descriptor comes after the
+/// one that it is about.
+fn sorted<'a>(entries: &'a [Entry], secured: &'a [Secured]) -> Vec<Sorted<'a>> {
+    let entries = entries.iter().map(|entry| Sorted {
+        key: fold(entry.path.as_str()),
+        path: &entry.path,
+        content: &entry.content,
+        security: None,
+    });
+    let secured = secured.iter().map(|secured| Sorted {
+        key: fold(secured.path.as_str()),
+        path: &secured.path,
+        content: &Content::Directory,
+        security: Some(&secured.security),
+    });
+    let mut sorted: Vec<Sorted> = entries.chain(secured).collect();
+    // Of several descriptors for one path the last one counts, so their order stays.
+    let order = |entry: &Sorted<'a>| {
+        (
+            entry.security.is_some(),
+            entry.security.is_none().then_some(entry.path),
+        )
+    };
+    sorted.sort_by(|a, b| (&a.key, order(a)).cmp(&(&b.key, order(b))));
+    sorted
+}
+
+/// Appends the directory `top` and below it the entries, sorted, with the parents they need. Without
+/// `secured` none of them carries a descriptor.
 ///
 /// Windows' import creates each entry anew and knows no difference between cases, so whatever it
 /// takes for the same path must come once, and children must spell their parents as those were.
 fn arrange<'a>(
     top: &str,
     entries: &'a [Entry],
-    secured: bool,
+    secured: Option<&'a [Secured]>,
     items: &mut Vec<Item<'a>>,
 ) -> Result<(), LayerError> {
-    let mut sorted: Vec<(String, &Entry)> = entries
-        .iter()
-        .map(|entry| (fold(entry.path.as_str()), entry))
-        .collect();
-    sorted.sort_by(|(a_key, a), (b_key, b)| (a_key, &a.path).cmp(&(b_key, &b.path)));
-
+    let entries = sorted(entries, secured.unwrap_or_default());
+    let secured = secured.is_some();
     // A daemon reads and writes the top directories and the hives without descriptors (hcsshim's
     // `legacyLayerReader`), BuildKit too: the drive's root stays as it is.
     items.push(Item {
         name: top.to_owned(),
         content: &Content::Directory,
         secured: false,
+        security: None,
     });
     let mut open: Vec<Open> = Vec::new();
-    let mut previous: Option<(&str, &Entry)> = None;
-    for (key, entry) in &sorted {
-        if let Some((previous_key, previous)) = previous
-            && repeats(previous_key, previous, key, entry)?
+    let mut previous: Option<&Sorted> = None;
+    for entry in &entries {
+        if let Some(previous) = previous
+            && repeats(previous, entry)?
         {
+            if let Some(item) = items.last_mut() {
+                item.security = entry.security.or(item.security);
+            }
             continue;
         }
-        previous = Some((key, entry));
+        previous = Some(entry);
         open.truncate(
             open.iter()
-                .take_while(|dir| is_below(key, &dir.key))
+                .take_while(|dir| is_below(&entry.key, &dir.key))
                 .count(),
         );
-        open_parents(top, key, entry, secured, &mut open, items);
+        open_parents(top, entry, secured, &mut open, items);
 
         let folder = open.last().map_or(top, |dir| &dir.name);
         let (_, base) = split_last(entry.path.as_str(), '/');
@@ -234,30 +289,27 @@ fn arrange<'a>(
         };
         if matches!(entry.content, Content::Directory) {
             open.push(Open {
-                key: key.clone(),
+                key: entry.key.clone(),
                 name: name.clone(),
             });
         }
         items.push(Item {
             name,
-            content: &entry.content,
+            content: entry.content,
             secured,
+            security: entry.security,
         });
     }
     Ok(())
 }
 
-/// Whether `entry` is the directory `previous` once more; an error where the two exclude each
-/// other.
-fn repeats(
-    previous_key: &str,
-    previous: &Entry,
-    key: &str,
-    entry: &Entry,
-) -> Result<bool, LayerError> {
-    let is_directory = |entry: &Entry| matches!(entry.content, Content::Directory);
-    if key == previous_key {
-        if is_directory(previous) && is_directory(entry) {
+/// Whether `entry` is the directory `previous` once more, or the descriptor of what that is; an
+/// error where the two exclude each other.
+fn repeats(previous: &Sorted, entry: &Sorted) -> Result<bool, LayerError> {
+    let is_directory = |entry: &Sorted| matches!(entry.content, Content::Directory);
+    if entry.key == previous.key {
+        let is_there = !matches!(previous.content, Content::Deletion);
+        if is_directory(previous) && is_directory(entry) || is_there && entry.security.is_some() {
             return Ok(true);
         }
         return Err(LayerError::Conflict {
@@ -266,7 +318,7 @@ fn repeats(
         });
     }
     // A file sorts right before what lies below it, so the neighbour is the only one to ask.
-    if !is_directory(previous) && is_below(key, previous_key) {
+    if !is_directory(previous) && is_below(&entry.key, &previous.key) {
         return Err(LayerError::NotADirectory {
             parent: previous.path.to_string(),
             child: entry.path.to_string(),
@@ -278,14 +330,13 @@ fn repeats(
 /// Appends the parents of an entry that are not open yet.
 fn open_parents(
     top: &str,
-    key: &str,
-    entry: &Entry,
+    entry: &Sorted,
     secured: bool,
     open: &mut Vec<Open>,
     items: &mut Vec<Item<'_>>,
 ) {
     let (parent, _) = split_last(entry.path.as_str(), '/');
-    let (parent_key, _) = split_last(key, '\0');
+    let (parent_key, _) = split_last(&entry.key, '\0');
     let names = parent.split('/').filter(|name| !name.is_empty());
     let keys = parent_key.split('\0').filter(|key| !key.is_empty());
     for (name, key) in names.zip(keys).skip(open.len()) {
@@ -303,6 +354,7 @@ fn open_parents(
             name: dir.name.clone(),
             content: &Content::Directory,
             secured,
+            security: None,
         });
         open.push(dir);
     }

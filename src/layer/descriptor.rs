@@ -1,17 +1,40 @@
 //! The security descriptors of the entries, in the base64 that `MSWINDOWS.rawsd` carries.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::windows::security;
+use crate::windows::security::{self, Layout, SecurityDescriptor};
 
-pub(super) static DIRECTORY: LazyLock<String> =
-    LazyLock::new(|| BASE64_STANDARD.encode(security::directory_descriptor()));
+pub(super) static DIRECTORY: LazyLock<Security> =
+    LazyLock::new(|| Security::from(security::directory_descriptor()));
 
-pub(super) static FILE: LazyLock<String> =
-    LazyLock::new(|| BASE64_STANDARD.encode(security::file_descriptor()));
+pub(super) static FILE: LazyLock<Security> =
+    LazyLock::new(|| Security::from(security::file_descriptor()));
+
+/// The security descriptor of an entry; many entries share one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Security(Arc<str>);
+
+impl Security {
+    pub(super) fn base64(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&[u8]> for Security {
+    /// From the self-relative form.
+    fn from(bytes: &[u8]) -> Self {
+        Self(BASE64_STANDARD.encode(bytes).into())
+    }
+}
+
+impl From<&SecurityDescriptor> for Security {
+    fn from(descriptor: &SecurityDescriptor) -> Self {
+        Self::from(descriptor.to_bytes(Layout::OwnerFirst).as_slice())
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -21,7 +44,7 @@ mod tests {
 
     #[test]
     fn the_descriptors_are_those_that_windows_is_known_to_take() {
-        assert_eq!(super::DIRECTORY.as_str(), DIRECTORY);
-        assert_eq!(super::FILE.as_str(), FILE);
+        assert_eq!(super::DIRECTORY.base64(), DIRECTORY);
+        assert_eq!(super::FILE.base64(), FILE);
     }
 }

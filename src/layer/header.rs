@@ -6,7 +6,7 @@
 use tar::{EntryType, Header};
 
 use super::content::{Content, Item, LinkTo};
-use super::descriptor;
+use super::descriptor::{self, Security};
 
 /// Tar counts in blocks of this many bytes.
 pub(super) const BLOCK: usize = 512;
@@ -23,7 +23,7 @@ struct Form<'a> {
     kind: EntryType,
     mode: u32,
     attributes: u32,
-    descriptor: &'static str,
+    security: &'a Security,
     target: Option<&'a str>,
 }
 
@@ -35,18 +35,18 @@ impl<'a> Form<'a> {
                 kind: EntryType::Directory,
                 mode: 0o040_755,
                 attributes: ATTRIBUTE_DIRECTORY,
-                descriptor: &descriptor::DIRECTORY,
+                security: &descriptor::DIRECTORY,
                 target: None,
             },
             Content::File(_) | Content::Deletion => Self {
                 kind: EntryType::Regular,
                 mode: 0o100_644,
                 attributes: ATTRIBUTE_ARCHIVE,
-                descriptor: &descriptor::FILE,
+                security: &descriptor::FILE,
                 target: None,
             },
             Content::Symlink { target, to } => {
-                let (attributes, descriptor) = match to {
+                let (attributes, security): (_, &Security) = match to {
                     LinkTo::File => (ATTRIBUTE_ARCHIVE, &descriptor::FILE),
                     LinkTo::Directory => (ATTRIBUTE_DIRECTORY, &descriptor::DIRECTORY),
                 };
@@ -54,7 +54,7 @@ impl<'a> Form<'a> {
                     kind: EntryType::Symlink,
                     mode: 0o120_777,
                     attributes: attributes | ATTRIBUTE_REPARSE_POINT,
-                    descriptor,
+                    security,
                     target: Some(target),
                 }
             }
@@ -101,7 +101,8 @@ fn pax_records(item: &Item, form: &Form, size: u64, timestamp: u64, out: &mut Ve
         record("LIBARCHIVE.creationtime", &time, out);
         record("MSWINDOWS.fileattr", &form.attributes.to_string(), out);
         if item.secured {
-            record("MSWINDOWS.rawsd", form.descriptor, out);
+            let security = item.security.unwrap_or(form.security);
+            record("MSWINDOWS.rawsd", security.base64(), out);
         }
         record("atime", &time, out);
         record("ctime", &time, out);
@@ -191,6 +192,7 @@ mod tests {
             name: name.to_owned(),
             content,
             secured: true,
+            security: None,
         };
         let mut out = Vec::new();
         encode(&item, size, 1_580_000_000, &mut out);
@@ -217,6 +219,23 @@ mod tests {
         let header = Header::from_byte_slice(&bytes[bytes.len() - BLOCK..]);
         assert_eq!(header.entry_type(), EntryType::Symlink);
         assert_eq!(header.link_name_bytes().unwrap().as_ref(), b"../lib");
+    }
+
+    #[test]
+    fn a_descriptor_of_its_own_takes_the_place_of_the_usual_one() {
+        let security = Security::from(b"own".as_slice());
+        let item = Item {
+            name: "Files/d".to_owned(),
+            content: &Content::Directory,
+            secured: true,
+            security: Some(&security),
+        };
+        let mut bytes = Vec::new();
+        encode(&item, 0, 0, &mut bytes);
+        assert!(records(&bytes).contains(&"MSWINDOWS.rawsd=b3du".to_owned()));
+        let usual = records(&headers(&Content::Directory, "Files/d", 0));
+        assert_eq!(usual.len(), records(&bytes).len());
+        assert!(!usual.contains(&"MSWINDOWS.rawsd=b3du".to_owned()));
     }
 
     #[test]

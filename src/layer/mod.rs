@@ -43,6 +43,7 @@ mod reader;
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
 pub use content::{Content, Layer, LinkTo, Source};
+pub use descriptor::Security;
 pub use error::LayerError;
 pub use listing::{Listed, listing, secrets};
 pub use path::{LayerPath, PathError};

@@ -75,6 +75,63 @@ fn only_the_top_directories_and_hives_go_without_a_descriptor() {
     assert_eq!(unsecured, ["Hives", "Hives/System_Delta", "Files"]);
 }
 
+fn secured(layer: &Layer) -> Vec<(String, &Security)> {
+    let items = layer.items().unwrap().into_iter();
+    items
+        .filter_map(|item| Some((item.name, item.security?)))
+        .collect()
+}
+
+#[test]
+fn a_descriptor_goes_to_what_is_there_or_to_a_folder_that_is_there_for_it() {
+    let [one, two, three] = [1, 2, 3].map(|byte| Security::from([byte].as_slice()));
+    let mut layer = Layer::new(0);
+    layer.secure(path("A"), two.clone());
+    layer.secure(path("a/B/c"), one.clone());
+    layer.secure(path("x/y"), two.clone());
+    layer.secure(path("X/Y"), three.clone());
+    layer.file(path("a/b/C"), b"".as_slice());
+    layer.directory(path("a"));
+    let expected = [
+        ("Files/a", &two),
+        ("Files/a/b/C", &one),
+        ("Files/x/y", &three),
+    ];
+    assert_eq!(
+        secured(&layer),
+        expected.map(|(name, security)| (name.to_owned(), security))
+    );
+    assert_eq!(
+        names(&layer)[2..],
+        [
+            "Files/a",
+            "Files/a/b",
+            "Files/a/b/C",
+            "Files/x",
+            "Files/x/y"
+        ]
+    );
+    let mut alone = Layer::new(0);
+    alone.secure(path("ProgramData"), one);
+    assert!(!alone.is_empty());
+    assert_eq!(names(&alone), ["Hives", "Files", "Files/ProgramData"]);
+}
+
+#[test]
+fn a_descriptor_needs_something_that_can_have_it() {
+    let mut gone = Layer::new(0);
+    gone.secure(path("A"), b"sd".as_slice());
+    gone.delete(path("a"));
+    assert!(matches!(gone.items(), Err(LayerError::Conflict { .. })));
+    let mut below = layer(&["a"]);
+    below.secure(path("a"), b"sd".as_slice());
+    below.secure(path("a/b"), b"sd".as_slice());
+    assert!(matches!(
+        below.items(),
+        Err(LayerError::NotADirectory { .. })
+    ));
+}
+
 #[test]
 fn spellings_that_differ_in_case_become_one_directory() {
     let mut layer = layer(&["app/a", "APP/b", "App/sub/c"]);

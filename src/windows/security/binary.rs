@@ -1,6 +1,6 @@
 //! The self-relative form: a header of 20 bytes with offsets to two identifiers and two lists.
 
-use super::{Ace, Acl, SecurityDescriptor, control};
+use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
 /// The order in which a descriptor's parts follow its header. Windows reads any; to be the same
 /// byte for byte, a writer must choose the one that the original's writer chose.
@@ -14,7 +14,53 @@ pub enum Layout {
 
 const HEADER: usize = 20;
 
+/// The kinds of entries whose rights and account stand where [`Ace`] has them; those for objects of a
+/// directory service, which neither files nor keys have, do not.
+const KINDS: [u8; 12] = [0, 1, 2, 3, 9, 0x0A, 0x0D, 0x0E, 0x11, 0x12, 0x13, 0x14];
+
+/// Bytes that are not a security descriptor in its self-relative form, or one with entries that only
+/// a directory service has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("invalid security descriptor")]
+pub struct UnreadableDescriptor;
+
 impl SecurityDescriptor {
+    /// Reads the self-relative form, in any layout.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, UnreadableDescriptor> {
+        Self::read(bytes).ok_or(UnreadableDescriptor)
+    }
+
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let header: &[u8; HEADER] = bytes.first_chunk()?;
+        let control = u16::from_le_bytes([header[2], header[3]]);
+        if header[0] != 1 || control & control::SELF_RELATIVE == 0 {
+            return None;
+        }
+        let part = |field: usize| {
+            let offset = header[field..]
+                .first_chunk()
+                .map(|word| u32::from_le_bytes(*word))?;
+            let offset = usize::try_from(offset).ok()?;
+            Some(if offset == 0 {
+                None
+            } else {
+                Some(bytes.get(offset..)?)
+            })
+        };
+        let sid = |field| part(field)?.map_or(Some(None), |bytes| Sid::read(bytes).map(Some));
+        let list = |field, bit| match part(field)? {
+            Some(bytes) if control & bit != 0 => Acl::read(bytes).map(Some),
+            _ => Some(None),
+        };
+        Some(Self {
+            control,
+            owner: sid(4)?,
+            group: sid(8)?,
+            sacl: list(12, control::SACL_PRESENT)?,
+            dacl: list(16, control::DACL_PRESENT)?,
+        })
+    }
+
     /// The self-relative form.
     pub fn to_bytes(&self, layout: Layout) -> Vec<u8> {
         let mut out = vec![0; HEADER];
@@ -54,6 +100,33 @@ fn point(out: &mut [u8], field: usize) {
 }
 
 impl Acl {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let &[
+            revision @ (2 | 4),
+            _,
+            low,
+            high,
+            count_low,
+            count_high,
+            _,
+            _,
+        ] = bytes.first_chunk()?
+        else {
+            return None;
+        };
+        let size = usize::from(u16::from_le_bytes([low, high]));
+        let mut rest = bytes.get(8..size)?;
+        let entries = (0..u16::from_le_bytes([count_low, count_high])).map(|_| {
+            let (entry, after) = Ace::read(rest)?;
+            rest = after;
+            Some(entry)
+        });
+        Some(Self {
+            revision,
+            entries: entries.collect::<Option<_>>()?,
+        })
+    }
+
     /// How many bytes the list takes.
     pub(super) fn len(&self) -> usize {
         let entries = self.entries.iter().map(Ace::len);
@@ -69,12 +142,34 @@ impl Acl {
             out.extend([entry.kind, entry.flags, low, high]);
             out.extend(entry.mask.to_le_bytes());
             entry.sid.write(out);
+            out.extend(&entry.rest);
         }
     }
 }
 
 impl Ace {
+    /// The entry at the start of some bytes, and the bytes after it.
+    fn read(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let &[kind, flags, low, high, a, b, c, d] = bytes.first_chunk()?;
+        let size = usize::from(u16::from_le_bytes([low, high]));
+        let (entry, after) = bytes.split_at_checked(size)?;
+        let body = entry.get(8..)?;
+        let sid = Sid::read(body).filter(|_| KINDS.contains(&kind))?;
+        let rest = body[sid.len()..].to_vec();
+        let mask = u32::from_le_bytes([a, b, c, d]);
+        Some((
+            Self {
+                kind,
+                flags,
+                mask,
+                sid,
+                rest,
+            },
+            after,
+        ))
+    }
+
     fn len(&self) -> usize {
-        8 + self.sid.len()
+        8 + self.sid.len() + self.rest.len()
     }
 }

@@ -31,7 +31,7 @@ impl SecurityDescriptor {
             let granted = entries.iter().any(|entry| {
                 entry.flags & INHERIT_ONLY == 0
                     && entry.kind == parent.kind
-                    && (entry.mask, &entry.sid) == (mask, sid)
+                    && (entry.mask, &entry.sid, &entry.rest) == (mask, sid, &parent.rest)
             });
             let splits = (parent.mask, &parent.sid) != (mask, sid);
             if !granted {
@@ -41,6 +41,7 @@ impl SecurityDescriptor {
                     flags: INHERITED | flags,
                     mask,
                     sid: sid.clone(),
+                    rest: parent.rest.clone(),
                 });
             }
             if passed_on != 0 && (splits || granted) {

@@ -1,14 +1,14 @@
 //! Security descriptors in the self-relative form in which Windows stores them, in files' metadata
 //! and in hives, and in the text form (SDDL) in which people read them.
 //!
-//! Only what an image needs: descriptors are read from text, inherited and written.
+//! Only what an image needs: descriptors are read, inherited and written.
 
 mod binary;
 mod inherit;
 mod sddl;
 mod sid;
 
-pub use binary::Layout;
+pub use binary::{Layout, UnreadableDescriptor};
 pub use sddl::SddlError;
 pub use sid::Sid;
 
@@ -71,7 +71,7 @@ pub struct Acl {
 /// One entry of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Ace {
-    /// 0 allows, 1 denies, 2 audits, 0x11 is a mandatory label.
+    /// 0 allows, 1 denies, 2 audits, 9 allows on a condition, 0x11 is a mandatory label.
     pub kind: u8,
     /// Bits of [`ace_flags`], and of auditing.
     pub flags: u8,
@@ -79,6 +79,8 @@ pub struct Ace {
     pub mask: u32,
     /// The account or group that has them.
     pub sid: Sid,
+    /// What some kinds have after that, such as a condition.
+    pub rest: Vec<u8>,
 }
 
 /// The descriptor that a directory of a layer gets, in SDDL.

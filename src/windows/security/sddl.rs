@@ -233,6 +233,7 @@ fn read_entry(text: &str) -> Result<Ace, SddlError> {
         flags: pairs(flags, &FLAGS).ok_or_else(bad)?,
         mask: read_rights(rights).ok_or_else(bad)?,
         sid: account.parse()?,
+        rest: Vec::new(),
     })
 }
 

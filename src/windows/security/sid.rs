@@ -42,6 +42,21 @@ impl Sid {
         8 + 4 * self.parts.len()
     }
 
+    /// Reads the identifier at the start of some bytes.
+    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
+        let (&[1, count], rest) = bytes.split_first_chunk()? else {
+            return None;
+        };
+        let (high, rest) = rest.split_first_chunk::<6>()?;
+        let authority = high
+            .iter()
+            .fold(0, |number, byte| number << 8 | u64::from(*byte));
+        let (words, _) = rest.as_chunks::<4>();
+        let parts = words.get(..usize::from(count))?;
+        let parts: Vec<u32> = parts.iter().map(|part| u32::from_le_bytes(*part)).collect();
+        Self::new(authority, &parts)
+    }
+
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         // MAX_PARTS bounds the count, new() the authority.
         out.extend([1, self.parts.len().to_le_bytes()[0]]);

@@ -3,6 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::support::descriptor::read as read_descriptor;
 
@@ -35,6 +37,55 @@ fn both_layouts_hold_the_same_descriptor() {
     for layout in [Layout::ListsFirst, Layout::OwnerFirst] {
         let bytes = original.to_bytes(layout);
         assert_eq!(read_descriptor(&bytes), original);
+        assert_eq!(SecurityDescriptor::from_bytes(&bytes), Ok(original.clone()));
+    }
+}
+
+#[test]
+fn a_condition_stays_with_its_entry() {
+    let mut conditional = descriptor("O:BAG:SYD:(A;CI;KR;;;BU)(A;;KA;;;BA)");
+    let entry = &mut conditional.dacl.as_mut().unwrap().entries[0];
+    entry.kind = 9;
+    entry.rest = b"artx\xf8\0\0\0".to_vec();
+    let bytes = conditional.to_bytes(Layout::ListsFirst);
+    assert_eq!(SecurityDescriptor::from_bytes(&bytes), Ok(conditional));
+}
+
+#[test]
+fn bytes_that_are_not_a_descriptor_are_refused() {
+    let bytes = file_descriptor();
+    for length in 0..bytes.len() {
+        let cut = SecurityDescriptor::from_bytes(&bytes[..length]);
+        assert_eq!(cut, Err(UnreadableDescriptor), "{length} bytes");
+    }
+    for (at, byte) in [(0, 2), (3, 0), (20, 9), (36, 9), (56, 5), (58, 7), (64, 2)] {
+        let mut broken = bytes.to_vec();
+        broken[at] = byte;
+        let read = SecurityDescriptor::from_bytes(&broken);
+        assert_eq!(read, Err(UnreadableDescriptor), "{byte} at {at}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_read_is_written_as_the_same(
+        changes in proptest::collection::vec((0usize..168, any::<u8>()), 0..6),
+        cut in 0usize..168,
+    ) {
+        let mut bytes = directory_descriptor().to_vec();
+        for (at, byte) in changes {
+            if let Some(place) = bytes.get_mut(at) {
+                *place = byte;
+            }
+        }
+        for bytes in [&bytes[..], &bytes[..cut.min(bytes.len())]] {
+            if let Ok(read) = SecurityDescriptor::from_bytes(bytes) {
+                for layout in [Layout::ListsFirst, Layout::OwnerFirst] {
+                    let again = SecurityDescriptor::from_bytes(&read.to_bytes(layout));
+                    prop_assert_eq!(&again, &Ok(read.clone()));
+                }
+            }
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Reads security descriptors in the self-relative form, which the program only writes.
+//! Reads security descriptors in the self-relative form, with nothing of the program's own reader.
 
 use wincimg::windows::security::{Ace, Acl, SecurityDescriptor, Sid, control};
 
@@ -39,6 +39,7 @@ fn list(bytes: &[u8]) -> Acl {
             flags: rest[1],
             mask: dword(&rest[4..]),
             sid: sid(&rest[8..]),
+            rest: Vec::new(),
         };
         assert!(entry.kind <= 3 || entry.kind == 0x11, "{}", entry.kind);
         rest = &rest[length..];
