@@ -11,7 +11,7 @@ use crate::foreign::Foreign;
 use crate::net::Digest;
 use crate::windows::quoting::powershell;
 use crate::windows::release::{self, Package};
-use crate::windows::update::Kb;
+use crate::windows::update::{self, Kb};
 use crate::windows::version::WindowsVersion;
 
 /// What a node's script installs, and from where.
@@ -148,6 +148,7 @@ impl Script<'_> {
         text.push_str("\n$hotfix = @{\n");
         self.settings(&mut text)?;
         text.push_str("}\n");
+        text.push_str(update::HOLD);
         text.push_str(BODY);
         if !text.is_ascii() {
             // Windows PowerShell takes a file without this mark for one in the machine's code page.

@@ -19,6 +19,7 @@ mod inspect;
 mod lint;
 mod login;
 mod mirror;
+mod node;
 mod output;
 mod progress;
 mod prompt;
@@ -87,6 +88,7 @@ enum Command {
     Login(login::Login),
     Logout(login::Logout),
     Mirror(mirror::Mirror),
+    Node(Box<node::Node>),
     Render(render::Render),
 }
 
@@ -100,7 +102,8 @@ impl Command {
             | Self::Doctor(_)
             | Self::Images(_)
             | Self::Login(_)
-            | Self::Logout(_) => {}
+            | Self::Logout(_)
+            | Self::Node(_) => {}
             _ => {
                 updates::known(session);
             }
@@ -120,6 +123,7 @@ impl Command {
             Self::Login(command) => command.run(session),
             Self::Logout(command) => command.run(session),
             Self::Mirror(command) => command.run(session),
+            Self::Node(command) => command.run(session),
             Self::Render(command) => command.run(session),
         };
         if result.is_ok() && relies_on_updates {

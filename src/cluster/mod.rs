@@ -1,6 +1,7 @@
 //! What a Kubernetes cluster says about its nodes and about the pods that are to run on them.
 
 pub mod live;
+pub mod node_script;
 pub mod nodes;
 pub mod pod;
 pub mod scheduling;

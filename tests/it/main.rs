@@ -40,6 +40,7 @@ mod login;
 mod mirror;
 mod mirror_cli;
 mod mirror_faults;
+mod node;
 mod passwords;
 mod quoting;
 mod registry;

@@ -8,8 +8,6 @@ $ProgressPreference = 'SilentlyContinue'
 $restartNeeded = 3010
 $isRemote = $Host.Name -eq 'ServerRemoteHost'
 $outcome = @{ Restart = $false }
-$own = Join-Path $env:ProgramFiles 'wincimg'
-$settings = Join-Path $own 'automatic-updates.txt'
 
 # What the installers' codes mean, and what to do.
 $meanings = @{
@@ -57,51 +55,6 @@ function Test-OldStack {
 
 function Test-RestartPending {
     Test-Path -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\RebootPending'
-}
-
-function Get-UpdateTool { Join-Path $env:SystemRoot 'System32\scregedit.wsf' }
-
-function Set-AutomaticUpdate([int]$Option) {
-    $tool = Get-UpdateTool
-    $runs = (Get-Service -Name wuauserv).Status -eq 'Running'
-    if ($runs) { Stop-Service -Name wuauserv -Force }
-    try {
-        & cscript.exe //nologo $tool /AU $Option | Out-Null
-        if ($LASTEXITCODE -ne 0) { throw "scregedit.wsf /AU $Option ended with $LASTEXITCODE" }
-    } finally {
-        if ($runs) { Start-Service -Name wuauserv }
-    }
-}
-
-# Windows Update would move this node on from the version that its images need.
-function Disable-AutomaticUpdate {
-    if ($KeepAutomaticUpdates) { return }
-    if (-not (Test-Path -LiteralPath (Get-UpdateTool))) {
-        Write-Warning 'automatic updates stay as they are: this edition has no scregedit.wsf'
-        return
-    }
-    if (-not $PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'turn automatic updates off')) { return }
-    if (-not (Test-Path -LiteralPath $settings)) {
-        New-Item -ItemType Directory -Path $own -Force | Out-Null
-        $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update'
-        $before = 4
-        if (Test-Path -LiteralPath $key) {
-            $options = Get-ItemProperty -LiteralPath $key
-            if ($options.PSObject.Properties.Name -contains 'AUOptions') { $before = [int]$options.AUOptions }
-        }
-        Set-Content -LiteralPath $settings -Value $before
-    }
-    Set-AutomaticUpdate 1
-    Write-Step 'automatic updates are off; -Undo turns them on again'
-}
-
-function Restore-AutomaticUpdate {
-    if (-not (Test-Path -LiteralPath $settings)) { return 'automatic updates were not changed' }
-    $before = [int](Get-Content -LiteralPath $settings | Select-Object -First 1)
-    # The tool knows on and off.
-    if ($before -ne 1) { Set-AutomaticUpdate 4 }
-    Remove-Item -LiteralPath $settings
-    'automatic updates are as before'
 }
 
 function Test-Digest([string]$Path, [hashtable]$File) {
@@ -228,7 +181,7 @@ function Install-Hotfix {
         # Nothing on the node is changed before every file is known to be right.
         foreach ($file in $hotfix.Files) { Get-VerifiedFile $file }
     }
-    Disable-AutomaticUpdate
+    if (-not $KeepAutomaticUpdates) { Disable-AutomaticUpdate }
     if ($isThere) {
         $detail = "$($hotfix.Article) brings $($hotfix.Build).$($hotfix.Revision): nothing to install"
         if (Test-RestartPending) { $outcome.Restart = $true }

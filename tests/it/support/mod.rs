@@ -12,6 +12,7 @@ pub mod dockerd;
 pub mod fake_registry;
 pub mod kernel;
 pub mod places;
+pub mod powershell;
 pub mod programs;
 pub mod proxy;
 pub mod scripted;

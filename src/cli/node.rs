@@ -1,0 +1,298 @@
+//! `wincimg node`: what a node needs to use images of ours.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::json;
+
+use super::Answer;
+use super::failure::Failure;
+use super::hosts::HostArgs;
+use super::output::{Format, write_json, write_result};
+use super::registry_args::{BaseRegistryArgs, read_time};
+use super::session::Session;
+use crate::cluster::node_script::{NodeImages, NodeRegistry, NodeScript, Runtime};
+use crate::net::read_certificates;
+use crate::oci::prefix::RegistryPrefix;
+use crate::windows::compat::HostBuild;
+
+/// Make nodes use images of yours
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1")]
+pub(super) struct Node {
+    #[command(subcommand)]
+    command: NodeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum NodeCommand {
+    Script(MakeScript),
+}
+
+impl Node {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        match self.command {
+            NodeCommand::Script(command) => command.run(session),
+        }
+    }
+}
+
+/// Write the PowerShell script that makes a node use a registry and its pause image
+///
+/// The script pulls the pause image of the node's own version and the bases, and then tells
+/// containerd, or Docker and its kubelet, to use it. It trusts the registry as you say, gives large
+/// images the time that they take, keeps a copy of every file that it changes, and restarts services
+/// only where something changed. It can be run again at any time.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1\n  \
+    wincimg node script --nodes nodes.json --registry repo.mylan.k8s:8888 \\\n      \
+    --insecure-registry repo.mylan.k8s:8888 --hold-updates --output node.ps1\n  \
+    wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --dry-run\n\n\
+    On the node, as an administrator: .\\node.ps1, with -WhatIf to see what it would do, -Undo to take \
+    it back, -SkipPull to change settings alone. On several nodes: \
+    Invoke-Command -ComputerName N1,N2 -FilePath node.ps1.")]
+struct MakeScript {
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// The registry that has the pause image
+    #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]
+    registry: RegistryPrefix,
+    /// The pause image's name in the registry
+    #[arg(long, value_name = "NAME", default_value = "pause")]
+    pause: String,
+    /// The pause image's tag, for all hosts [default: each host's version, as `wincimg build` writes it]
+    #[arg(long, short, value_name = "TAG")]
+    tag: Option<String>,
+    /// A base image that the node pulls before pods need it (repeatable)
+    #[arg(long = "base", value_name = "NAME", default_value = "nanoserver")]
+    bases: Vec<String>,
+    #[command(flatten)]
+    base_registry: BaseRegistryArgs,
+    /// Let nodes use plain HTTP or an unverified certificate with this registry alone (repeatable)
+    #[arg(long = "insecure-registry", value_name = "HOST[:PORT]")]
+    insecure: Vec<String>,
+    /// Let nodes trust the CAs in this file with these registries (repeatable)
+    #[arg(long = "ca-file", value_name = "FILE")]
+    ca_files: Vec<PathBuf>,
+    /// What runs the nodes' containers [default: what each node has]
+    #[arg(long, value_enum)]
+    runtime: Option<RuntimeName>,
+    /// How long a pull may go without progress
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = read_deadline)]
+    pull_deadline: String,
+    /// Turn automatic updates off, so that nodes keep the version that their images are for
+    #[arg(long)]
+    hold_updates: bool,
+    /// Write a script that takes everything back
+    #[arg(long)]
+    undo: bool,
+    /// Say what the script does, in place of the script
+    #[arg(long)]
+    dry_run: bool,
+    /// Write the script to this file instead of stdout
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum RuntimeName {
+    Containerd,
+    /// Behind Kubernetes' dockershim
+    Docker,
+}
+
+impl From<RuntimeName> for Runtime {
+    fn from(name: RuntimeName) -> Self {
+        match name {
+            RuntimeName::Containerd => Self::Containerd,
+            RuntimeName::Docker => Self::Docker,
+        }
+    }
+}
+
+impl MakeScript {
+    fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let hosts = self.hosts.distinct_builds(session)?.all;
+        let images = hosts
+            .iter()
+            .map(|host| self.images(*host))
+            .collect::<Result<Vec<_>, _>>()?;
+        let registries = self.registries()?;
+        let script = NodeScript {
+            runtime: self.runtime.map(Runtime::from),
+            registries: &registries,
+            images: &images,
+            deadline: &self.pull_deadline,
+            hold_updates: self.hold_updates,
+            undo: self.undo,
+        };
+        let text = if self.dry_run {
+            in_words(&script)
+        } else {
+            script.render()
+        };
+        write_result(self.output.as_deref(), |out| match self.format {
+            Format::Text => out.write_all(text.as_bytes()),
+            Format::Json => {
+                let text = (!self.dry_run).then_some(&text);
+                write_json(&as_json(&script, text), out)
+            }
+        })?;
+        Ok(Answer::Yes)
+    }
+
+    fn images(&self, host: HostBuild) -> Result<NodeImages, Failure> {
+        let version = host.version;
+        if version.revision.is_none() {
+            let problem =
+                anyhow!("{version} has no revision: the tags of its images are not known");
+            return Err(Failure::usage(problem).hint("name the host as in 17763.973"));
+        }
+        let os_version = version.os_version();
+        let tag = self.tag.as_deref().unwrap_or(&os_version);
+        let bases = self.bases.iter().map(|name| {
+            let base = self.base_registry.base_registry.repository(name)?;
+            let (registry, path) = (base.repository.registry(), base.repository.repository());
+            Ok(format!("{registry}/{path}:{os_version}"))
+        });
+        Ok(NodeImages {
+            version,
+            pause: self
+                .registry
+                .join(&format!("{}:{tag}", self.pause))?
+                .to_string(),
+            bases: bases.collect::<Result<_, Failure>>()?,
+        })
+    }
+
+    /// The registries of which a node has to be told something.
+    fn registries(&self) -> Result<Vec<NodeRegistry>, Failure> {
+        let mut pem = String::new();
+        for file in &self.ca_files {
+            let certificates = read_certificates(file)
+                .map_err(|problem| Failure::usage(anyhow!("{}: {problem}", file.display())))?;
+            for certificate in certificates {
+                write_pem(&certificate, &mut pem);
+            }
+        }
+        let certificates = (!pem.is_empty()).then_some(pem);
+        let named = [
+            self.registry.host(),
+            self.base_registry.base_registry.host(),
+        ];
+        let mut hosts: BTreeSet<&str> = self.insecure.iter().map(String::as_str).collect();
+        // Microsoft's registry has a certificate that every node knows.
+        hosts.extend(
+            named
+                .into_iter()
+                .filter(|host| *host != "mcr.microsoft.com"),
+        );
+        let registries = hosts.into_iter().map(|host| {
+            let is_insecure = self.insecure.iter().any(|name| name == host);
+            NodeRegistry {
+                host: host.to_owned(),
+                is_insecure,
+                certificates: certificates.clone().filter(|_| !is_insecure),
+            }
+        });
+        Ok(registries
+            .filter(|registry| registry.is_insecure || registry.certificates.is_some())
+            .collect())
+    }
+}
+
+/// What the script does, a line each.
+fn in_words(script: &NodeScript<'_>) -> String {
+    let mut text = String::new();
+    let mut line = |words: &str| {
+        let _ = writeln!(text, "{words}");
+    };
+    let runtime = script.runtime.map_or(
+        "containerd or docker, whichever the node has",
+        Runtime::name,
+    );
+    line(&format!("runtime     {runtime}"));
+    if script.undo {
+        line("undo        every file that the script wrote, and automatic updates, as they were");
+        return text;
+    }
+    for registry in script.registries {
+        let trust = if registry.is_insecure {
+            "plain HTTP or an unverified certificate"
+        } else {
+            "the certificates that were given"
+        };
+        line(&format!("registry    {} with {trust}", registry.host));
+    }
+    for images in script.images {
+        line(&format!("node        {}", images.version));
+        for image in std::iter::once(&images.pause).chain(&images.bases) {
+            line(&format!("  pull      {image}"));
+        }
+        line(&format!("  pause     {}", images.pause));
+    }
+    line(&format!(
+        "deadline    {} without progress end a pull",
+        script.deadline
+    ));
+    if script.hold_updates {
+        line("updates     off, until the script is run with -Undo");
+    }
+    text
+}
+
+fn as_json(script: &NodeScript<'_>, text: Option<&String>) -> serde_json::Value {
+    let images = script.images.iter().map(|images| {
+        json!({
+            "build": images.version,
+            "pause": images.pause,
+            "bases": images.bases,
+        })
+    });
+    let registries = script.registries.iter().map(|registry| {
+        json!({
+            "host": registry.host,
+            "insecure": registry.is_insecure,
+            "certificates": registry.certificates.is_some(),
+        })
+    });
+    json!({
+        "runtime": script.runtime.map(Runtime::name),
+        "registries": registries.collect::<Vec<_>>(),
+        "images": images.collect::<Vec<_>>(),
+        "pull_deadline": script.deadline,
+        "hold_updates": script.hold_updates,
+        "undo": script.undo,
+        "script": text,
+    })
+}
+
+fn write_pem(certificate: &[u8], pem: &mut String) {
+    pem.push_str("-----BEGIN CERTIFICATE-----\n");
+    let text = STANDARD.encode(certificate);
+    for line in text.as_bytes().chunks(64) {
+        pem.extend(line.iter().copied().map(char::from));
+        pem.push('\n');
+    }
+    pem.push_str("-----END CERTIFICATE-----\n");
+}
+
+/// A time as Go reads it, which is what reads it on the node.
+fn read_deadline(text: &str) -> Result<String, String> {
+    let seconds = read_time(text)?.as_secs();
+    Ok(match (seconds % 3600, seconds % 60) {
+        (0, _) => format!("{}h", seconds / 3600),
+        (_, 0) => format!("{}m", seconds / 60),
+        _ => format!("{seconds}s"),
+    })
+}

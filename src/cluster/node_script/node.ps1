@@ -1,0 +1,423 @@
+
+Set-StrictMode -Version 2.0
+$ErrorActionPreference = 'Stop'
+$ProgressPreference = 'SilentlyContinue'
+
+# Exit codes: 0 done, 1 failed. The last output is an object that says the same: Node, Build, State,
+# Detail.
+$isRemote = $Host.Name -eq 'ServerRemoteHost'
+$copies = Join-Path $own 'node'
+$index = Join-Path $copies 'index.csv'
+$changes = New-Object System.Collections.ArrayList
+$utf8 = New-Object System.Text.UTF8Encoding $false
+
+function Write-Step([string]$Text) {
+    if ($isRemote) { Write-Verbose $Text } else { Write-Host $Text }
+}
+
+function Add-Change([string]$Text) {
+    [void]$changes.Add($Text)
+    Write-Step $Text
+}
+
+function Get-PresentVersion {
+    $nt = Get-ItemProperty -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+    [pscustomobject]@{ Build = [int]$nt.CurrentBuildNumber; Revision = [int]$nt.UBR }
+}
+
+function Get-Outcome([string]$State, [string]$Detail) {
+    $present = Get-PresentVersion
+    [pscustomobject]@{
+        Node   = $env:COMPUTERNAME
+        Build  = "$($present.Build).$($present.Revision)"
+        State  = $State
+        Detail = $Detail
+    }
+}
+
+# The images for this node: of its own build, and not newer than the node where there is a choice.
+function Get-NodeImage {
+    $present = Get-PresentVersion
+    $fitting = @($node.Images | Where-Object { $_.Build -eq $present.Build })
+    # Server 2016 starts images of its own revision alone.
+    if ($present.Build -eq 14393) {
+        $fitting = @($fitting | Where-Object { $_.Revision -eq $present.Revision })
+    }
+    if ($fitting.Count -eq 0) {
+        throw "this script has no images for $($present.Build).$($present.Revision): write it with --host-build $($present.Build).$($present.Revision) too"
+    }
+    $fitting = @($fitting | Sort-Object -Property @{ Expression = { [int]$_.Revision } })
+    $older = @($fitting | Where-Object { $_.Revision -le $present.Revision })
+    if ($older.Count -gt 0) { return $older[-1] }
+    Write-Warning "the images are for $($fitting[0].Build).$($fitting[0].Revision), and this node lags behind them"
+    $fitting[0]
+}
+
+function Get-Digest([string]$Path) {
+    (Get-FileHash -LiteralPath $Path -Algorithm SHA256).Hash
+}
+
+function Get-Index {
+    if (Test-Path -LiteralPath $index) { @(Import-Csv -LiteralPath $index) } else { @() }
+}
+
+function Set-Index([object[]]$Rows) {
+    if ($Rows.Count -eq 0) {
+        if (Test-Path -LiteralPath $index) { Remove-Item -LiteralPath $index }
+    } else {
+        $Rows | Export-Csv -LiteralPath "$index.new" -NoTypeInformation -Encoding UTF8
+        Move-Item -LiteralPath "$index.new" -Destination $index -Force
+    }
+}
+
+# Keeps what a file was before the first change. If somebody else has changed it since, that is what
+# it was.
+function Save-Original([string]$Path, [string]$Written) {
+    $rows = @(Get-Index)
+    $row = $rows | Where-Object { $_.Path -eq $Path } | Select-Object -First 1
+    $isThere = Test-Path -LiteralPath $Path
+    if (($null -ne $row) -and $isThere -and ((Get-Digest $Path) -eq $row.Written)) {
+        $row.Written = $Written
+    } else {
+        New-Item -ItemType Directory -Path $copies -Force | Out-Null
+        $copy = ''
+        if ($isThere) {
+            $copy = Join-Path $copies "$([guid]::NewGuid())-$(Split-Path -Leaf $Path)"
+            Copy-Item -LiteralPath $Path -Destination $copy
+        }
+        $rows = @($rows | Where-Object { $_.Path -ne $Path })
+        $rows += [pscustomobject]@{ Path = $Path; Copy = $copy; Written = $Written }
+    }
+    Set-Index $rows
+}
+
+# Writes a file unless it has that text already, and says whether it did.
+function Set-File([string]$Path, [string]$Text) {
+    if ((Test-Path -LiteralPath $Path) -and ([IO.File]::ReadAllText($Path) -ceq $Text)) { return $false }
+    if (-not $PSCmdlet.ShouldProcess($Path, 'write')) { return $false }
+    New-Item -ItemType Directory -Path (Split-Path -Parent $Path) -Force | Out-Null
+    $draft = "$Path.wincimg"
+    [IO.File]::WriteAllText($draft, $Text, $utf8)
+    Save-Original $Path (Get-Digest $draft)
+    Move-Item -LiteralPath $draft -Destination $Path -Force
+    Add-Change "wrote $Path"
+    $true
+}
+
+# Puts a file back, unless somebody else has changed it since.
+function Restore-File([pscustomobject]$Row) {
+    $isThere = Test-Path -LiteralPath $Row.Path
+    if ($isThere -and ((Get-Digest $Row.Path) -ne $Row.Written)) {
+        Write-Warning "$($Row.Path) was changed since, and stays; what it was is in $(if ($Row.Copy) { $Row.Copy } else { 'no file' })"
+        return $false
+    }
+    if (-not $PSCmdlet.ShouldProcess($Row.Path, 'restore')) { return $false }
+    if ($Row.Copy) {
+        Copy-Item -LiteralPath $Row.Copy -Destination $Row.Path -Force
+    } elseif ($isThere) {
+        Remove-Item -LiteralPath $Row.Path
+    }
+    Add-Change "restored $($Row.Path)"
+    $true
+}
+
+# A service and what depends on it start again; those that did not run stay as they are.
+function Restart-Runtime([string]$Name) {
+    if (-not $PSCmdlet.ShouldProcess($Name, 'restart')) { return }
+    $dependents = @(Get-Service -Name $Name -DependentServices | Where-Object { $_.Status -eq 'Running' })
+    Restart-Service -Name $Name -Force
+    foreach ($service in $dependents) { Start-Service -Name $service.Name }
+    Add-Change "restarted $Name"
+}
+
+# The program of a service, and one of its options.
+function Get-ServiceProgram([string]$Name) {
+    $line = (Get-CimInstance -ClassName Win32_Service -Filter "Name='$Name'").PathName
+    if ($line -match '^\s*"([^"]+)"') { return $Matches[1] }
+    if ($line -match '^\s*(.+?\.exe)(\s|$)') { return $Matches[1] }
+    $line
+}
+
+function Get-ServiceOption([string]$Name, [string]$Pattern) {
+    $line = (Get-CimInstance -ClassName Win32_Service -Filter "Name='$Name'").PathName
+    if ($line -match "\s(?:$Pattern)[= ]+(?:`"([^`"]+)`"|(\S+))") {
+        if ($Matches.ContainsKey(1)) { return $Matches[1] }
+        return $Matches[2]
+    }
+    $null
+}
+
+function Get-Runtime {
+    $found = @('containerd', 'docker' | Where-Object { Get-Service -Name $_ -ErrorAction SilentlyContinue })
+    if ($node.Runtime) {
+        if ($found -notcontains $node.Runtime) { throw "this node has no service $($node.Runtime)" }
+        return $node.Runtime
+    }
+    if ($found.Count -eq 0) { throw 'this node has neither a service containerd nor a service docker' }
+    if ($found.Count -eq 2) { throw 'this node has both containerd and docker: write the script with --runtime' }
+    $found[0]
+}
+
+# A header of a table without its brackets, with one kind of quotes.
+function Get-TableName([string]$Line) {
+    if ($Line -match '^\s*\[(?!\[)\s*(.+?)\s*\]\s*(#.*)?$') {
+        return $Matches[1] -replace "'", '"'
+    }
+    $null
+}
+
+# The value of a key in a table of a TOML file, where it is a text on one line.
+function Get-TomlText([string[]]$Lines, [string]$Table, [string]$Key) {
+    $current = ''
+    foreach ($line in $Lines) {
+        $name = Get-TableName $line
+        if ($null -ne $name) { $current = $name; continue }
+        if (($current -eq $Table) -and ($line -match "^\s*$Key\s*=\s*(?:'([^']*)'|`"([^`"]*)`")")) {
+            if ($Matches.ContainsKey(1)) { return $Matches[1] }
+            return $Matches[2] -replace '\\\\', '\'
+        }
+    }
+    ''
+}
+
+# Sets a key in a table of a TOML file; every other line stays as it is.
+function Set-TomlText([string[]]$Lines, [string]$Table, [string]$Key, [string]$Value) {
+    $text = "$Key = '$Value'"
+    $result = New-Object System.Collections.Generic.List[string]
+    $current = ''
+    $header = -1
+    $isDone = $false
+    foreach ($line in $Lines) {
+        $name = Get-TableName $line
+        if ($null -ne $name) { $current = $name }
+        if (-not $isDone -and ($null -eq $name) -and ($current -eq $Table) -and ($line -match "^(\s*)$Key\s*=")) {
+            $result.Add("$($Matches[1])$text")
+            $isDone = $true
+        } else {
+            $result.Add($line)
+        }
+        if (($null -ne $name) -and ($name -eq $Table)) { $header = $result.Count }
+    }
+    if ($isDone) { return $result.ToArray() }
+    if ($header -ge 0) {
+        $indent = ''
+        if ($result[$header - 1] -match '^(\s*)\[') { $indent = "$($Matches[1])  " }
+        $result.Insert($header, "$indent$text")
+    } else {
+        # The last line of a file that ends with a line break is empty.
+        $end = $result.Count
+        if ($result[$end - 1] -eq '') { $end-- }
+        $result.InsertRange($end, [string[]]@('', "[$Table]", "  $text"))
+    }
+    $result.ToArray()
+}
+
+function Get-HostsFile([hashtable]$Registry, [string]$Folder) {
+    $lines = @("server = `"https://$($Registry.Host)`"", '', "[host.`"https://$($Registry.Host)`"]", '  capabilities = ["pull", "resolve"]')
+    if ($Registry.Insecure) { $lines += '  skip_verify = true' }
+    if ($Registry.Certificates) { $lines += "  ca = '$(Join-Path $Folder 'ca.crt')'" }
+    # What speaks no TLS is asked in the second place.
+    if ($Registry.Insecure) {
+        $lines += @('', "[host.`"http://$($Registry.Host)`"]", '  capabilities = ["pull", "resolve"]')
+    }
+    ($lines -join "`n") + "`n"
+}
+
+function Get-Containerd {
+    $program = Get-ServiceProgram 'containerd'
+    $config = Get-ServiceOption 'containerd' '--config|-c'
+    if (-not $config) { $config = Join-Path $env:ProgramFiles 'containerd\config.toml' }
+    $text = ''
+    if (Test-Path -LiteralPath $config) { $text = [IO.File]::ReadAllText($config) }
+    if (-not $text.Trim()) { $text = "version = 2`r`n" }
+    $lines = @($text -split "`r?`n")
+    $version = 1
+    foreach ($line in $lines) {
+        if ($null -ne (Get-TableName $line)) { break }
+        if ($line -match '^\s*version\s*=\s*(\d+)') { $version = [int]$Matches[1] }
+    }
+    if ($version -eq 1) { throw "$config has version 1 of containerd's configuration: bring it to version 2 with `"containerd config migrate`" first" }
+    $images = if ($version -ge 3) { 'plugins."io.containerd.cri.v1.images"' } else { 'plugins."io.containerd.grpc.v1.cri"' }
+    @{
+        Control = Join-Path (Split-Path -Parent $program) 'ctr.exe'
+        Config  = $config
+        Lines   = $lines
+        Break   = if ($text.Contains("`r`n")) { "`r`n" } else { "`n" }
+        Images  = $images
+        Pinned  = if ($version -ge 3) { @("$images.pinned_images", 'sandbox') } else { @($images, 'sandbox_image') }
+    }
+}
+
+# The folders that containerd looks for registries in: the one that it is told, else ours.
+function Get-RegistryFolder([hashtable]$Containerd) {
+    $named = Get-TomlText $Containerd.Lines "$($Containerd.Images).registry" 'config_path'
+    if ($named) { return ($named -split ';')[0] }
+    foreach ($line in $Containerd.Lines) {
+        $name = Get-TableName $line
+        if ($name -and $name.StartsWith("$($Containerd.Images).registry.") -and ($name -match '\.registry\.(mirrors|configs)\."')) {
+            throw "$($Containerd.Config) has [$name], which containerd does not take together with config_path: move it to a hosts.toml first"
+        }
+    }
+    Join-Path $env:ProgramData 'containerd\certs.d'
+}
+
+function Invoke-Pull([string]$Image, [string[]]$Command) {
+    if (-not $PSCmdlet.ShouldProcess($Image, 'pull')) { return }
+    Write-Step "pulling $Image"
+    $arguments = @($Command | Select-Object -Skip 1) + $Image
+    & $Command[0] @arguments | Out-Null
+    if ($LASTEXITCODE -ne 0) { throw "this node cannot pull ${Image}: its pause image is as before" }
+}
+
+function Test-Containerd([hashtable]$Containerd) {
+    foreach ($attempt in 1..30) {
+        $plugins = @(& $Containerd.Control plugins ls)
+        $cri = @($plugins | Where-Object { $_ -match '\bcri\b' })
+        if (($LASTEXITCODE -eq 0) -and ($cri.Count -gt 0)) {
+            return @($cri | Where-Object { $_ -match '\berror\b' }).Count -eq 0
+        }
+        Start-Sleep -Seconds 1
+    }
+    $false
+}
+
+function Set-Containerd([hashtable]$Image) {
+    $containerd = Get-Containerd
+    $folder = Get-RegistryFolder $containerd
+    foreach ($registry in $node.Registries) {
+        # As containerd names a folder where a name may have no colon.
+        $place = Join-Path $folder $registry.Containerd
+        if ($registry.Certificates) { [void](Set-File (Join-Path $place 'ca.crt') $registry.Certificates) }
+        [void](Set-File (Join-Path $place 'hosts.toml') (Get-HostsFile $registry $place))
+    }
+    # A pause image that cannot be pulled would keep every pod from starting.
+    if (-not $SkipPull) {
+        $pull = @($containerd.Control, '--namespace', 'k8s.io', 'images', 'pull', '--hosts-dir', $folder)
+        foreach ($name in $Image.Pull) { Invoke-Pull $name $pull }
+    }
+    $lines = $containerd.Lines
+    $table, $key = $containerd.Pinned
+    $lines = Set-TomlText $lines $table $key $Image.Pause
+    $lines = Set-TomlText $lines $containerd.Images 'image_pull_progress_timeout' $node.Deadline
+    $lines = Set-TomlText $lines "$($containerd.Images).registry" 'config_path' $folder
+    if (-not (Set-File $containerd.Config ($lines -join $containerd.Break))) { return }
+    Restart-Runtime 'containerd'
+    if (-not (Test-Containerd $containerd)) {
+        $row = Get-Index | Where-Object { $_.Path -eq $containerd.Config } | Select-Object -First 1
+        [void](Restore-File $row)
+        Restart-Runtime 'containerd'
+        throw "containerd does not run with its new configuration: $($containerd.Config) is as before"
+    }
+}
+
+function Get-Property([object]$Object, [string]$Name) {
+    if ($Object.PSObject.Properties.Name -contains $Name) { $Object.$Name } else { $null }
+}
+
+# Docker's settings with these registries among those that need no certificate.
+function Get-DaemonSettings([string]$Path) {
+    $daemon = New-Object psobject
+    if (Test-Path -LiteralPath $Path) {
+        $text = [IO.File]::ReadAllText($Path)
+        if ($text.Trim()) { $daemon = ConvertFrom-Json -InputObject $text }
+    }
+    $known = @(Get-Property $daemon 'insecure-registries' | Where-Object { $_ })
+    $more = @($node.Registries | Where-Object { $_.Insecure } | ForEach-Object { $_.Host } | Where-Object { $known -notcontains $_ })
+    if ($more.Count -eq 0) { return $null }
+    $daemon | Add-Member -MemberType NoteProperty -Name 'insecure-registries' -Value @($known + $more) -Force
+    (ConvertTo-Json -InputObject $daemon -Depth 32) + "`r`n"
+}
+
+# The flags of dockershim's kubelet, in the files that set-up guides put them in.
+function Set-KubeletFlag([string]$Name, [string]$Value) {
+    $flags = Join-Path $env:SystemDrive 'var\lib\kubelet\kubeadm-flags.env'
+    $files = @((Join-Path $env:SystemDrive 'k\StartKubelet.ps1'), $flags | Where-Object { Test-Path -LiteralPath $_ })
+    $pattern = "(--$Name=[\\`"``']*)([^\s\\`"``']+)"
+    $isFound = $false
+    $isChanged = $false
+    foreach ($file in $files) {
+        $text = [IO.File]::ReadAllText($file)
+        if ($text -notmatch $pattern) { continue }
+        $isFound = $true
+        $new = [regex]::Replace($text, $pattern, { param($match) $match.Groups[1].Value + $Value })
+        if (Set-File $file $new) { $isChanged = $true }
+    }
+    if (-not $isFound -and ($files -contains $flags)) {
+        $text = [IO.File]::ReadAllText($flags)
+        if ($text -match '(?m)^KUBELET_KUBEADM_ARGS="') {
+            $isFound = $true
+            $new = [regex]::Replace($text, '(?m)^KUBELET_KUBEADM_ARGS="', { param($match) $match.Value + "--$Name=$Value " })
+            if (Set-File $flags $new) { $isChanged = $true }
+        }
+    }
+    if (-not $isFound) { Write-Warning "the flags of this node's kubelet were not found: start it with --$Name=$Value" }
+    $isChanged
+}
+
+function Set-Docker([hashtable]$Image) {
+    $config = Get-ServiceOption 'docker' '--config-file'
+    if (-not $config) { $config = Join-Path $env:ProgramData 'docker\config\daemon.json' }
+    foreach ($registry in $node.Registries) {
+        if (-not $registry.Certificates) { continue }
+        $folder = Join-Path $env:ProgramData "docker\certs.d\$($registry.Docker)"
+        [void](Set-File (Join-Path $folder 'ca.crt') $registry.Certificates)
+    }
+    $daemon = Get-DaemonSettings $config
+    if ($daemon -and (Set-File $config $daemon)) { Restart-Runtime 'docker' }
+    if (-not $SkipPull) {
+        $client = Join-Path (Split-Path -Parent (Get-ServiceProgram 'docker')) 'docker.exe'
+        if (-not (Test-Path -LiteralPath $client)) { $client = 'docker.exe' }
+        foreach ($name in $Image.Pull) { Invoke-Pull $name @($client, 'pull') }
+    }
+    $pause = Set-KubeletFlag 'pod-infra-container-image' $Image.Pause
+    $deadline = Set-KubeletFlag 'image-pull-progress-deadline' $node.Deadline
+    if (($pause -or $deadline) -and (Get-Service -Name kubelet -ErrorAction SilentlyContinue)) { Restart-Runtime 'kubelet' }
+}
+
+function Set-Node {
+    $image = Get-NodeImage
+    $runtime = Get-Runtime
+    Write-Step "this node runs $runtime; its pause image is $($image.Pause)"
+    if ($runtime -eq 'containerd') { Set-Containerd $image } else { Set-Docker $image }
+    if ($node.HoldUpdates) {
+        $before = Get-UpdateOption
+        Disable-AutomaticUpdate
+        if ((Get-UpdateOption) -ne $before) { [void]$changes.Add('turned automatic updates off') }
+    }
+    if ($WhatIfPreference) { return Get-Outcome 'what-if' 'nothing was changed' }
+    if ($changes.Count -eq 0) { return Get-Outcome 'unchanged' 'everything is as it should be' }
+    Get-Outcome 'changed' ($changes -join '; ')
+}
+
+function Restore-Node {
+    $rows = @(Get-Index)
+    $left = @($rows | Where-Object { -not (Restore-File $_) })
+    if (-not $WhatIfPreference) {
+        foreach ($row in $rows) {
+            if (($left -notcontains $row) -and $row.Copy) { Remove-Item -LiteralPath $row.Copy }
+        }
+        Set-Index $left
+    }
+    $files = @($rows | Where-Object { $left -notcontains $_ } | ForEach-Object { Split-Path -Leaf $_.Path })
+    if ($files -contains 'config.toml') { Restart-Runtime 'containerd' }
+    if ($files -contains 'daemon.json') { Restart-Runtime 'docker' }
+    if (($files -contains 'kubeadm-flags.env') -or ($files -contains 'StartKubelet.ps1')) { Restart-Runtime 'kubelet' }
+    if ($PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'restore automatic updates')) { Add-Change (Restore-AutomaticUpdate) }
+    Get-Outcome 'undone' ($changes -join '; ')
+}
+
+# A 32-bit PowerShell sees another registry and another System32.
+if ([Environment]::Is64BitOperatingSystem -and -not [Environment]::Is64BitProcess) {
+    throw 'this is a 32-bit session: start a 64-bit PowerShell'
+}
+
+$code = 0
+try {
+    if ($Undo -or $node.Undo) { Restore-Node } else { Set-Node }
+} catch {
+    $code = 1
+    Get-Outcome 'failed' $_.Exception.Message
+    Write-Error -Message $_.Exception.Message -ErrorAction Continue
+}
+# To end a remote session with a code would end it without its answer.
+if (-not $isRemote) { exit $code }

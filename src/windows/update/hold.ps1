@@ -1,0 +1,54 @@
+
+# Only administrators write there. The file says how automatic updates were before they were turned off.
+$own = Join-Path $env:ProgramFiles 'wincimg'
+$settings = Join-Path $own 'automatic-updates.txt'
+
+function Get-UpdateTool { Join-Path $env:SystemRoot 'System32\scregedit.wsf' }
+
+# 1 is off; a node where nobody has said is like one that installs by itself, 4.
+function Get-UpdateOption {
+    $key = 'HKLM:\SOFTWARE\Microsoft\Windows\CurrentVersion\WindowsUpdate\Auto Update'
+    if (Test-Path -LiteralPath $key) {
+        $options = Get-ItemProperty -LiteralPath $key
+        if ($options.PSObject.Properties.Name -contains 'AUOptions') { return [int]$options.AUOptions }
+    }
+    4
+}
+
+function Set-AutomaticUpdate([int]$Option) {
+    $tool = Get-UpdateTool
+    $runs = (Get-Service -Name wuauserv).Status -eq 'Running'
+    if ($runs) { Stop-Service -Name wuauserv -Force }
+    try {
+        & cscript.exe //nologo $tool /AU $Option | Out-Null
+        if ($LASTEXITCODE -ne 0) { throw "scregedit.wsf /AU $Option ended with $LASTEXITCODE" }
+    } finally {
+        if ($runs) { Start-Service -Name wuauserv }
+    }
+}
+
+# Windows Update would move this node on from the version that its images need.
+function Disable-AutomaticUpdate {
+    if (-not (Test-Path -LiteralPath (Get-UpdateTool))) {
+        Write-Warning 'automatic updates stay as they are: this edition has no scregedit.wsf'
+        return
+    }
+    $before = Get-UpdateOption
+    if ((Test-Path -LiteralPath $settings) -and ($before -eq 1)) { return }
+    if (-not $PSCmdlet.ShouldProcess($env:COMPUTERNAME, 'turn automatic updates off')) { return }
+    if (-not (Test-Path -LiteralPath $settings)) {
+        New-Item -ItemType Directory -Path $own -Force | Out-Null
+        Set-Content -LiteralPath $settings -Value $before
+    }
+    Set-AutomaticUpdate 1
+    Write-Step 'automatic updates are off; -Undo turns them on again'
+}
+
+function Restore-AutomaticUpdate {
+    if (-not (Test-Path -LiteralPath $settings)) { return 'automatic updates were not changed' }
+    $before = [int](Get-Content -LiteralPath $settings | Select-Object -First 1)
+    # The tool knows on and off.
+    if ($before -ne 1) { Set-AutomaticUpdate 4 }
+    Remove-Item -LiteralPath $settings
+    'automatic updates are as before'
+}
