@@ -13,6 +13,7 @@ use futures_util::{StreamExt, stream as futures};
 use serde::Serialize;
 
 use super::PARALLEL;
+use super::base::BaseHive;
 use super::error::{LayerError, LayerProblem};
 use super::stream::{self, Depth, Input, Outcome};
 use crate::layer::{EntryKind, LayerReader, Limits};
@@ -307,20 +308,9 @@ fn below_hives(path: &str) -> Option<&str> {
     top.eq_ignore_ascii_case("Hives").then_some(name)
 }
 
-/// Where the bottom layer has a hive: in Windows' own place, or under the name that it gets when it
-/// is unpacked.
+/// Where the bottom layer has a hive.
 pub(super) const fn base_files(root: Root) -> [&'static str; 2] {
-    match root {
-        Root::System => ["Files/Windows/System32/config/SYSTEM", "Hives/System_Base"],
-        Root::Software => [
-            "Files/Windows/System32/config/SOFTWARE",
-            "Hives/Software_Base",
-        ],
-        Root::DefaultUser => [
-            "Files/Windows/System32/config/DEFAULT",
-            "Hives/DefaultUser_Base",
-        ],
-    }
+    BaseHive::of(root).base_files()
 }
 
 #[cfg(test)]

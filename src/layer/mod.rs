@@ -48,4 +48,4 @@ pub use error::LayerError;
 pub use listing::{Listed, listing, secrets};
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
-pub use reader::{EntryKind, LayerEntry, LayerReader, Limits, ReadError};
+pub use reader::{EntryKind, LayerEntry, LayerReader, Limits, ReadError, decompressed};

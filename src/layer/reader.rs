@@ -14,6 +14,9 @@ use super::header::BLOCK;
 /// PAX headers and long names are far smaller than this in any layer that Windows can read.
 const LARGEST_EXTENSION: u64 = 1 << 20;
 
+/// The most of an entry's content that is handed out at once.
+const PIECE: usize = 128 << 10;
+
 /// How much a layer may make its reader work.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
@@ -96,6 +99,10 @@ pub struct LayerReader<'a> {
     /// Bytes after the content that fill its last block.
     padding: u64,
     path: String,
+    /// The PAX records of the current entry.
+    pax: Vec<u8>,
+    /// Where pieces of content are read to.
+    buffer: Vec<u8>,
 }
 
 /// What extension headers say about the entry after them.
@@ -109,9 +116,19 @@ struct Extensions {
 impl<'a> LayerReader<'a> {
     /// Looks at the first bytes to tell the compression, and reads nothing more yet.
     pub fn new(source: impl Read + Send + 'a, limits: Limits) -> Result<Self, ReadError> {
-        Ok(Self {
+        let unpacked = decompressed(source).map_err(ReadError::Io)?;
+        Ok(Self::over(unpacked, limits))
+    }
+
+    /// Walks through a layer that is not compressed, or no longer.
+    pub fn of_tar(source: impl Read + Send + 'a, limits: Limits) -> Self {
+        Self::over(Box::new(source), limits)
+    }
+
+    fn over(inner: Box<dyn Read + Send + 'a>, limits: Limits) -> Self {
+        Self {
             stream: Metered {
-                inner: decompress(source).map_err(ReadError::Io)?,
+                inner,
                 limit: limits.stream,
                 left: limits.stream,
             },
@@ -119,12 +136,15 @@ impl<'a> LayerReader<'a> {
             unread: 0,
             padding: 0,
             path: String::new(),
-        })
+            pax: Vec::new(),
+            buffer: Vec::new(),
+        }
     }
 
     /// Goes on to the next entry, past what is unread of this one; nothing at the end.
     pub fn next_entry(&mut self) -> Result<Option<LayerEntry>, ReadError> {
         let mut extensions = Extensions::default();
+        self.pax.clear();
         loop {
             self.skip(self.unread.saturating_add(self.padding))?;
             (self.unread, self.padding) = (0, 0);
@@ -137,7 +157,8 @@ impl<'a> LayerReader<'a> {
             match header.entry_type() {
                 EntryType::XHeader => {
                     self.begin(size)?;
-                    extensions.read_pax(&self.extension(size)?)?;
+                    self.pax = self.extension(size)?;
+                    extensions.read_pax(&self.pax)?;
                 }
                 EntryType::GNULongName => {
                     self.begin(size)?;
@@ -160,6 +181,32 @@ impl<'a> LayerReader<'a> {
     pub fn content(&mut self) -> Result<Vec<u8>, ReadError> {
         let size = self.unread;
         self.bounded(size, self.limits.file)
+    }
+
+    /// Hands out the content of that entry piece by piece.
+    pub fn each_piece(&mut self, mut take: impl FnMut(&[u8])) -> Result<(), ReadError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.resize(PIECE, 0);
+        while self.unread > 0 {
+            let wanted = usize::try_from(self.unread).unwrap_or(PIECE).min(PIECE);
+            match self.stream.read(&mut buffer[..wanted]) {
+                Ok(0) => return Err(ReadError::Truncated),
+                Ok(count) => {
+                    self.unread -= count as u64;
+                    take(&buffer[..count]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(read_error(error)),
+            }
+        }
+        self.buffer = buffer;
+        Ok(())
+    }
+
+    /// The PAX records of that entry, such as `MSWINDOWS.fileattr`.
+    pub fn pax(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let records = PaxExtensions::new(&self.pax).filter_map(Result::ok);
+        records.map(|record| (record.key_bytes(), record.value_bytes()))
     }
 
     fn entry(
@@ -332,7 +379,10 @@ fn read_error(error: io::Error) -> ReadError {
     }
 }
 
-fn decompress<'a>(mut source: impl Read + Send + 'a) -> io::Result<Box<dyn Read + Send + 'a>> {
+/// The bytes of a layer as they were before it was compressed: by gzip or zstd, or not at all.
+pub fn decompressed<'a>(
+    mut source: impl Read + Send + 'a,
+) -> io::Result<Box<dyn Read + Send + 'a>> {
     let mut magic = Vec::new();
     (&mut source).take(4).read_to_end(&mut magic)?;
     let is_gzip = magic.starts_with(&[0x1f, 0x8b]);

@@ -8,6 +8,7 @@
     missing_docs
 )]
 
+mod base_facts;
 mod built;
 mod crafted;
 mod odd;

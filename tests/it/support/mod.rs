@@ -10,6 +10,7 @@ pub mod descriptor;
 pub mod docker_registry;
 pub mod dockerd;
 pub mod fake_registry;
+pub mod inside;
 pub mod kernel;
 pub mod places;
 pub mod powershell;
