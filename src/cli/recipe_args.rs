@@ -149,6 +149,10 @@ impl Wanted<'_> {
         for note in notes {
             session.note(note);
         }
+        let warnings = images.iter().flat_map(|image| &image.plan.warnings);
+        for warning in warnings.collect::<BTreeSet<_>>() {
+            session.warn(warning);
+        }
         for image in &images {
             let version = image.base.os_version;
             let host = image.host.as_ref();

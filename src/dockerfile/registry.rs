@@ -16,6 +16,9 @@ pub(super) const REG: &str = r"C:\Windows\System32\reg.exe";
 /// More calls than this are worth a file.
 const MOST_CALLS: usize = 12;
 
+/// Longer data is worth a file, too: it would be a line of thousands of digits.
+const MOST_BYTES: usize = 256;
+
 /// Changes in the order in which they are made.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum RegistryStep {
@@ -135,7 +138,7 @@ fn spoken(data: &RegistryData) -> Option<(&'static str, String)> {
         (DataType::EXPAND_SZ, Typed::Text(text)) if is_data(&text) => Some(("REG_EXPAND_SZ", text)),
         (DataType::DWORD, Typed::Dword(number)) => Some(("REG_DWORD", number.to_string())),
         (DataType::QWORD, Typed::Qword(number)) => Some(("REG_QWORD", number.to_string())),
-        (DataType::BINARY, Typed::Bytes(bytes)) if !bytes.is_empty() => {
+        (DataType::BINARY, Typed::Bytes(bytes)) if (1..=MOST_BYTES).contains(&bytes.len()) => {
             Some(("REG_BINARY", hex::encode(bytes)))
         }
         // A \0 stands between the texts, so none may have one.

@@ -116,6 +116,7 @@ fn plan() -> Plan {
         host_build: Some(VERSION),
         files: Vec::new(),
         registry: Vec::new(),
+        certificates: Vec::new(),
         env: BTreeMap::new(),
         entrypoint: None,
         cmd: None,
@@ -127,6 +128,7 @@ fn plan() -> Plan {
         iis: None,
         steps: Vec::new(),
         notes: Vec::new(),
+        warnings: Vec::new(),
     }
 }
 

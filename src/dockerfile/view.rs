@@ -8,7 +8,9 @@ use super::guard::Guarded;
 use super::registry::{REG, RegistryStep, calls, deletes, steps};
 use crate::recipe::{Command, Plan};
 use crate::shim::{Mode, recognise};
+use crate::windows::certificate::TrustedCertificate;
 use crate::windows::iis::{IisSettings, appcmd};
+use crate::windows::registry::RegistryEdit;
 use crate::windows::shutdown;
 
 /// Where Windows has it.
@@ -36,7 +38,7 @@ pub(super) struct View {
     env: Vec<Pair>,
     reg_exe: Guarded,
     shutdown: Option<Shutdown>,
-    registry: Registry,
+    registry: Vec<Registry>,
     files: Option<Copy>,
     cmd_exe: Guarded,
     links: Vec<Vec<Guarded>>,
@@ -78,6 +80,8 @@ struct Shutdown {
 
 #[derive(Debug, Serialize)]
 struct Registry {
+    /// What the changes are for, where the recipe has a word for it.
+    title: Option<Guarded>,
     reg_exe: Guarded,
     cmd_exe: Guarded,
     deletes: bool,
@@ -203,11 +207,35 @@ fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
     })
 }
 
-fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Registry, RenderError> {
-    let steps = steps(&plan.registry)?;
+/// The changes to the registry, by what they are for.
+fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Vec<Registry>, RenderError> {
+    let certificates: Vec<RegistryEdit> = plan
+        .certificates
+        .iter()
+        .map(TrustedCertificate::edit)
+        .collect();
+    let mut views = Vec::new();
+    let mut files = 0;
+    for (title, edits) in [
+        (Some("Certificates that Windows trusts."), &certificates),
+        (None, &plan.registry),
+    ] {
+        if !edits.is_empty() {
+            views.push(changes(title, edits, &mut files, context)?);
+        }
+    }
+    Ok(views)
+}
+
+fn changes(
+    title: Option<&str>,
+    edits: &[RegistryEdit],
+    files: &mut usize,
+    context: &mut Vec<ContextEntry>,
+) -> Result<Registry, RenderError> {
+    let steps = steps(edits)?;
     let deletes = deletes(&steps);
     let mut views = Vec::with_capacity(steps.len());
-    let mut files = 0;
     for step in steps {
         views.push(match step {
             RegistryStep::Call(words) => RegistryView {
@@ -215,7 +243,7 @@ fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Registry, Re
                 file: None,
             },
             RegistryStep::Import(bytes) => {
-                files += 1;
+                *files += 1;
                 let name = format!("registry-{files}.reg");
                 let file = RegistryFile {
                     source: Guarded::of(&name),
@@ -231,6 +259,7 @@ fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Registry, Re
         });
     }
     Ok(Registry {
+        title: title.map(|title| Guarded::of(&title)),
         reg_exe: Guarded::of(REG),
         cmd_exe: Guarded::of(CMD),
         deletes,

@@ -22,7 +22,7 @@ pub use error::{FileError, HttpError};
 pub use exchange::{Exchange, Payload, Piece, Redirects, Vouched, location};
 pub use http::{Http, IDLE_TIMEOUT};
 pub use partial_file::PartialFile;
-pub use pem::{read_certificates, read_private_key};
+pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use retry::{Attempts, RetryPolicy, Transient, retry_after};
 pub use source::{BlobReader, BlobSource};
 pub use transfer::{Line, Transfer, TransferError};

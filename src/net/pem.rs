@@ -9,13 +9,15 @@ use crate::files;
 
 /// All CAs of a machine have a quarter of that.
 const LARGEST_FILE: u64 = 1 << 20;
-/// What a certificate in DER begins with.
-pub(super) const SEQUENCE: u8 = 0x30;
-
 /// The certificates of a file, in PEM or, as Windows exports one, in DER; else what is wrong with it.
 pub fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let bytes = read(path)?;
-    if bytes.first() == Some(&SEQUENCE) {
+    certificates_in(read(path)?)
+}
+
+/// The certificates in a file's bytes.
+pub fn certificates_in(bytes: Vec<u8>) -> Result<Vec<CertificateDer<'static>>, String> {
+    // A SEQUENCE with a length of several bytes; no text begins so.
+    if matches!(bytes.as_slice(), [0x30, 0x81..=0x84, ..]) {
         return Ok(vec![CertificateDer::from(bytes)]);
     }
     let found = CertificateDer::pem_slice_iter(&bytes).collect::<Result<Vec<_>, _>>();

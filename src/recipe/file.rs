@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::certificates::CertificatesEntry;
 use super::iis::IisEntry;
 use super::registry::RegistryEntry;
 use super::text::{Text, Texts};
@@ -55,6 +56,8 @@ pub(super) struct RecipeFile {
     pub(super) labels: BTreeMap<String, Text>,
     /// Seconds that a container gets to stop; sets both registry keys of Windows.
     pub(super) shutdown_timeout: Option<Text>,
+    /// Certificates that Windows trusts in the image.
+    pub(super) certificates: Option<CertificatesEntry>,
     /// Settings of a site on IIS, which the base has to have.
     pub(super) iis: Option<IisEntry>,
     /// Commands that run during the build, as `ContainerAdministrator`. They need Windows, so only

@@ -29,6 +29,12 @@ impl Plan {
                 "it is two registry values, and the container uses the host's registry",
             );
         }
+        if !self.certificates.is_empty() {
+            return refused(
+                "certificates",
+                "they are registry values, and the container uses the host's registry",
+            );
+        }
         if let Some(edit) = self.registry.first() {
             return refused(
                 &format!("the registry change \"{edit}\""),

@@ -13,6 +13,7 @@ use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
 use crate::foreign::Foreign;
 use crate::shim;
+use crate::windows::certificate::TrustedCertificate;
 use crate::windows::iis::IisSettings;
 use crate::windows::inside::{Inside, InsideError, Needs};
 use crate::windows::path::ImagePath;
@@ -33,7 +34,7 @@ pub struct Plan {
     pub host_build: Option<WindowsVersion>,
     /// What is put into it; no two may be the same file.
     pub files: Vec<PlannedFile>,
-    /// Changes to its registry, in order, without those that `shutdown_timeout` stands for.
+    /// Changes to its registry, in order, without those that other fields stand for.
     pub registry: Vec<RegistryEdit>,
     /// Variables added to the base's environment.
     pub env: BTreeMap<String, String>,
@@ -51,6 +52,9 @@ pub struct Plan {
     pub labels: BTreeMap<String, String>,
     /// Seconds that a container gets to stop; the base's where absent.
     pub shutdown_timeout: Option<u32>,
+    /// The certificates that Windows trusts in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub certificates: Vec<TrustedCertificate>,
     /// What is set about its site on IIS.
     pub iis: Option<IisSettings>,
     /// What has to run on Windows during the build.
@@ -58,6 +62,9 @@ pub struct Plan {
     /// What the recipe's author may want to know about how it was read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
+    /// What the recipe's author has most likely not meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// The image that another one is built on.
@@ -171,8 +178,10 @@ impl Plan {
     /// Every change to the registry, those that other keys stand for among them, on a base of which
     /// that is known.
     pub fn registry_edits(&self, _inside: &dyn Inside) -> Result<Vec<RegistryEdit>, InsideError> {
+        let certificates = self.certificates.iter().map(TrustedCertificate::edit);
+        let registry = self.registry.iter().cloned();
         let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
-        Ok(self.registry.iter().cloned().chain(timeout).collect())
+        Ok(certificates.chain(registry).chain(timeout).collect())
     }
 
     /// What has to be known of the base before the image can be made.
@@ -228,6 +237,9 @@ impl fmt::Display for Plan {
                 Foreign(&file.target),
                 Foreign(&file.source)
             )?;
+        }
+        for certificate in &self.certificates {
+            writeln!(f, "certificate {}", Foreign(certificate))?;
         }
         let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
         for edit in self.registry.iter().cloned().chain(timeout) {
@@ -340,6 +352,11 @@ impl Recipe {
             registry.extend(changes.edits);
             links.extend(changes.links);
         }
+        let certificates = file.certificates.as_ref();
+        let trusted = certificates
+            .map(|entry| self.certificates(entry, &values))
+            .transpose()?
+            .unwrap_or_default();
         let mut plan = Plan {
             name: self.name().to_owned(),
             base,
@@ -374,6 +391,7 @@ impl Recipe {
                 .collect::<Result<_, _>>()?,
             labels: map(&file.labels)?,
             shutdown_timeout,
+            certificates: trusted.certificates,
             iis: file
                 .iis
                 .as_ref()
@@ -385,6 +403,7 @@ impl Recipe {
                 .map(|entry| self.step(entry, &values))
                 .collect::<Result<_, _>>()?,
             notes: links.iter().map(ToString::to_string).collect(),
+            warnings: trusted.warnings,
         };
         name_pool(&mut plan);
         self.check_program(&plan, &self.resolve(&file.base, &values)?)?;

@@ -1,0 +1,161 @@
+//! Certificates of recipes: in the layer, read by hivex and openssl, and in Windows' stores, as far
+//! as wine has them.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::host_process::files_of;
+use crate::site::{Site, json_of, stderr};
+use crate::support::programs::{component, skip};
+use crate::support::wine::{Wine, succeed, windows_path};
+
+/// A folder with a CA, `root.pem`, and a server's certificate that it signed, `leaf.der`.
+fn with_certificates() -> Option<Site> {
+    let openssl = component("openssl")?;
+    let site = Site::new();
+    let run = |line: &str| {
+        let mut command = Command::new(&openssl);
+        command
+            .args(line.split(' '))
+            .current_dir(site.folder.path());
+        succeed(&mut command).unwrap();
+    };
+    run(
+        "req -x509 -newkey rsa:2048 -nodes -keyout root.key -out root.pem -subj /O=Corp/CN=Corp-Root -days 30",
+    );
+    run("req -newkey rsa:2048 -nodes -keyout leaf.key -out leaf.csr -subj /CN=www.corp.lan");
+    run(
+        "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -set_serial 3 -days 20 -outform DER -out leaf.der",
+    );
+    site.write(
+        "recipe.toml",
+        "name = \"app\"\nbase = \"nanoserver\"\n[certificates]\nroot = [\"root.pem\"]\ntrusted_people = [\"leaf.der\"]\n",
+    );
+    Some(site)
+}
+
+fn openssl(site: &Site, line: &str) -> String {
+    let program = component("openssl").unwrap();
+    let mut command = Command::new(program);
+    succeed(
+        command
+            .args(line.split(' '))
+            .current_dir(site.folder.path()),
+    )
+    .unwrap()
+}
+
+/// The SHA-1 as openssl computes it.
+fn thumbprint(site: &Site, file: &str) -> String {
+    let line = openssl(site, &format!("x509 -in {file} -noout -fingerprint -sha1"));
+    let (_, digits) = line.trim().split_once('=').unwrap();
+    digits.replace(':', "")
+}
+
+#[test]
+fn hivex_finds_the_certificate_and_openssl_reads_it() {
+    let (Some(site), Some(hivexget)) = (with_certificates(), component("hivexget")) else {
+        return;
+    };
+    let built = json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--tag", "1"])
+            .args(["--output", "oci:layout"]),
+    );
+    let layers = built["images"][0]["layers"].as_array().unwrap();
+    let files = files_of(&site, layers.last().unwrap());
+    let software = files
+        .iter()
+        .find(|(path, _)| path == "Hives/Software_Delta");
+    let hive = site.write("delta", &software.unwrap().1);
+    for (store, file) in [("ROOT", "root.pem"), ("TrustedPeople", "leaf.der")] {
+        let sha1 = thumbprint(&site, file);
+        let key = format!(r"\Microsoft\SystemCertificates\{store}\Certificates\{sha1}");
+        let output = Command::new(&hivexget)
+            .args([hive.as_path(), Path::new(&key), Path::new("Blob")])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        let (header, rest) = output.stdout.split_at(12);
+        assert_eq!(header, [3, 0, 0, 0, 1, 0, 0, 0, 20, 0, 0, 0]);
+        let (header, der) = rest.split_at(32);
+        assert_eq!(hex::encode_upper(&header[..20]), sha1);
+        assert_eq!(header[20..28], [32, 0, 0, 0, 1, 0, 0, 0]);
+        assert_eq!(
+            header[28..],
+            u32::try_from(der.len()).unwrap().to_le_bytes()
+        );
+        site.write("found.der", der);
+        assert_eq!(thumbprint(&site, "found.der"), sha1);
+    }
+}
+
+#[test]
+fn windows_of_wine_trusts_whom_the_root_vouches_for() {
+    let Some(site) = with_certificates() else {
+        return;
+    };
+    let wine = match Wine::start() {
+        Ok(wine) => wine,
+        Err(missing) => return skip(&missing),
+    };
+    wine.compile("tests/programs/store.c", "store.exe", &["-lcrypt32"])
+        .unwrap();
+    let store = |arguments: &[&str]| {
+        let mut command = wine.command(wine.drive().join("store.exe"));
+        succeed(command.args(arguments)).map(|text| text.trim().to_owned())
+    };
+    let leaf = windows_path(&site.path("leaf.der"));
+    let untrusted = u32::from_str_radix(&store(&["--chain", &leaf]).unwrap(), 16).unwrap();
+    assert_ne!(untrusted, 0, "nobody knows the root yet");
+
+    let rendered = site
+        .with_bases(&[
+            "render",
+            ".",
+            "--host-build",
+            "17763.973",
+            "--output",
+            "out",
+        ])
+        .output()
+        .unwrap();
+    assert!(rendered.status.success(), "{}", stderr(&rendered));
+    let dockerfile = site.text("out/Dockerfile");
+    assert!(
+        dockerfile.contains("# Certificates that Windows trusts.\n"),
+        "{dockerfile}"
+    );
+    let changes = windows_path(&site.path("out/registry-1.reg"));
+    succeed(wine.command("reg").args(["import", &changes])).unwrap();
+
+    let root = thumbprint(&site, "root.pem");
+    let found = store(&["ROOT", &root]).unwrap();
+    site.write("found.der", hex::decode(found).unwrap());
+    assert_eq!(thumbprint(&site, "found.der"), root);
+    assert!(store(&["TrustedPeople", &thumbprint(&site, "leaf.der")]).is_ok());
+    assert!(store(&["CA", &root]).is_err());
+    assert_eq!(store(&["--chain", &leaf]).unwrap(), "00000000");
+}
+
+#[test]
+fn a_container_without_windows_has_no_stores() {
+    let Some(site) = with_certificates() else {
+        return;
+    };
+    let recipe = site
+        .text("recipe.toml")
+        .replace("nanoserver", "hostprocess");
+    site.write("recipe.toml", recipe);
+    let refused = site
+        .build(".")
+        .args(["--output", "oci:layout"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(
+        said.contains("certificates cannot be in an image for HostProcess containers"),
+        "{said}"
+    );
+}
