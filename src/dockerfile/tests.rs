@@ -117,6 +117,7 @@ fn plan() -> Plan {
         files: Vec::new(),
         registry: Vec::new(),
         certificates: Vec::new(),
+        services: Vec::new(),
         env: BTreeMap::new(),
         entrypoint: None,
         cmd: None,
@@ -381,11 +382,15 @@ fn what_a_dockerfile_cannot_hold_is_refused_by_its_text() {
 
 #[test]
 fn a_template_cannot_write_a_value_past_the_helpers() {
-    let view = View::of(&plan(), &mut Vec::new(), &[]).unwrap();
+    let labelled = Plan {
+        labels: BTreeMap::from([("team".to_owned(), "web".to_owned())]),
+        ..plan()
+    };
+    let view = View::of(&labelled, &mut Vec::new(), &[]).unwrap();
     for (template, line) in [
         ("FROM {{base}}", 1),
         ("\n{{{base}}}", 2),
-        ("{{#each registry}}{{this}}{{/each}}", 1),
+        ("{{#each labels}}{{name}}{{/each}}", 1),
     ] {
         let mut registry = templates::registry().unwrap();
         registry

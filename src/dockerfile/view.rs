@@ -11,6 +11,7 @@ use crate::shim::{Mode, recognise};
 use crate::windows::certificate::TrustedCertificate;
 use crate::windows::iis::{IisSettings, appcmd};
 use crate::windows::registry::RegistryEdit;
+use crate::windows::service::Service;
 use crate::windows::shutdown;
 
 /// Where Windows has it.
@@ -214,10 +215,15 @@ fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Vec<Registry
         .iter()
         .map(TrustedCertificate::edit)
         .collect();
+    let services: Vec<RegistryEdit> = plan.services.iter().flat_map(Service::edits).collect();
     let mut views = Vec::new();
     let mut files = 0;
     for (title, edits) in [
         (Some("Certificates that Windows trusts."), &certificates),
+        (
+            Some("Services, as the service control manager reads them."),
+            &services,
+        ),
         (None, &plan.registry),
     ] {
         if !edits.is_empty() {

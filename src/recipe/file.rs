@@ -10,6 +10,7 @@ use toml::Spanned;
 use super::certificates::CertificatesEntry;
 use super::iis::IisEntry;
 use super::registry::RegistryEntry;
+use super::services::ServiceEntry;
 use super::text::{Text, Texts};
 
 /// A recipe: what a Windows container image is to hold.
@@ -58,6 +59,9 @@ pub(super) struct RecipeFile {
     pub(super) shutdown_timeout: Option<Text>,
     /// Certificates that Windows trusts in the image.
     pub(super) certificates: Option<CertificatesEntry>,
+    /// Services that the image brings.
+    #[serde(default)]
+    pub(super) services: Vec<ServiceEntry>,
     /// Settings of a site on IIS, which the base has to have.
     pub(super) iis: Option<IisEntry>,
     /// Commands that run during the build, as `ContainerAdministrator`. They need Windows, so only

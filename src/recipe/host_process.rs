@@ -35,6 +35,9 @@ impl Plan {
                 "they are registry values, and the container uses the host's registry",
             );
         }
+        if !self.services.is_empty() {
+            return refused("services", "the host's own run in its place");
+        }
         if let Some(edit) = self.registry.first() {
             return refused(
                 &format!("the registry change \"{edit}\""),

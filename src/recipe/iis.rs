@@ -122,7 +122,10 @@ impl Recipe {
     }
 
     /// Reads a text that is filled in already.
-    fn read<T: FromStr<Err: fmt::Display>>(&self, text: &Text) -> Result<T, RecipeError> {
+    pub(super) fn read<T: FromStr<Err: fmt::Display>>(
+        &self,
+        text: &Text,
+    ) -> Result<T, RecipeError> {
         text.value
             .parse()
             .map_err(|problem: T::Err| self.error(text, problem.to_string()))

@@ -39,6 +39,7 @@ mod on_disk;
 mod plan;
 mod program;
 mod registry;
+mod services;
 mod text;
 
 use std::collections::BTreeMap;

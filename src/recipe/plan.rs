@@ -19,6 +19,7 @@ use crate::windows::inside::{Inside, InsideError, Needs};
 use crate::windows::path::ImagePath;
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::registry::RegistryEdit;
+use crate::windows::service::Service;
 use crate::windows::shutdown;
 use crate::windows::version::WindowsVersion;
 use wincimg_shim::limit::VARIABLE as STOP_TIMEOUT;
@@ -55,6 +56,9 @@ pub struct Plan {
     /// The certificates that Windows trusts in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<TrustedCertificate>,
+    /// The services that it brings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub services: Vec<Service>,
     /// What is set about its site on IIS.
     pub iis: Option<IisSettings>,
     /// What has to run on Windows during the build.
@@ -179,9 +183,13 @@ impl Plan {
     /// that is known.
     pub fn registry_edits(&self, _inside: &dyn Inside) -> Result<Vec<RegistryEdit>, InsideError> {
         let certificates = self.certificates.iter().map(TrustedCertificate::edit);
-        let registry = self.registry.iter().cloned();
+        let services = self.services.iter().flat_map(Service::edits);
+        let declared = certificates.chain(services);
         let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
-        Ok(certificates.chain(registry).chain(timeout).collect())
+        Ok(declared
+            .chain(self.registry.iter().cloned())
+            .chain(timeout)
+            .collect())
     }
 
     /// What has to be known of the base before the image can be made.
@@ -240,6 +248,9 @@ impl fmt::Display for Plan {
         }
         for certificate in &self.certificates {
             writeln!(f, "certificate {}", Foreign(certificate))?;
+        }
+        for service in &self.services {
+            writeln!(f, "service     {}", Foreign(service))?;
         }
         let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
         for edit in self.registry.iter().cloned().chain(timeout) {
@@ -379,11 +390,7 @@ impl Recipe {
                 .as_ref()
                 .map(|text| self.resolve(text, &values))
                 .transpose()?,
-            working_dir: file
-                .working_dir
-                .as_ref()
-                .map(|text| self.parsed(text, &values))
-                .transpose()?,
+            working_dir: self.parsed_option(file.working_dir.as_ref(), &values)?,
             ports: file
                 .ports
                 .iter()
@@ -392,6 +399,7 @@ impl Recipe {
             labels: map(&file.labels)?,
             shutdown_timeout,
             certificates: trusted.certificates,
+            services: self.services(&file.services, &values)?,
             iis: file
                 .iis
                 .as_ref()
@@ -431,8 +439,16 @@ impl Recipe {
             .map_err(|problem: T::Err| self.error(text, problem.to_string()))
     }
 
+    pub(super) fn parsed_option<T: std::str::FromStr<Err: fmt::Display>>(
+        &self,
+        text: Option<&Text>,
+        values: &Values,
+    ) -> Result<Option<T>, RecipeError> {
+        text.map(|text| self.parsed(text, values)).transpose()
+    }
+
     /// Variables with names that Windows tells apart, and the one from which the shim takes its time.
-    fn environment(
+    pub(super) fn environment(
         &self,
         texts: &BTreeMap<String, Text>,
         shutdown_timeout: Option<u32>,

@@ -32,12 +32,12 @@ fn plan_with(recipe: &Recipe, values: &[(&str, &str)]) -> Result<Plan, RecipeErr
     recipe.plan(base(), WindowsVersion::new(17763, 973), &settings)
 }
 
-fn plan(body: &str) -> Result<Plan, RecipeError> {
+pub(super) fn plan(body: &str) -> Result<Plan, RecipeError> {
     let recipe = recipe(&format!("name = \"app\"\nbase = \"nanoserver\"\n{body}"))?;
     plan_with(&recipe, &[])
 }
 
-fn problem(body: &str) -> String {
+pub(super) fn problem(body: &str) -> String {
     plan(body).unwrap_err().to_string()
 }
 

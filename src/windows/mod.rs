@@ -30,6 +30,7 @@ pub mod regfile;
 pub mod registry;
 pub mod release;
 pub mod security;
+pub mod service;
 pub mod shutdown;
 pub mod status;
 pub mod table;

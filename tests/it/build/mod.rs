@@ -13,4 +13,5 @@ mod pushed;
 mod readers;
 mod refused;
 mod registry;
+mod services;
 mod told;
