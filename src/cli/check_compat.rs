@@ -18,15 +18,17 @@ use super::Answer;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::input::is_stdin;
-use super::output::{terminal_width, write_result};
+use super::output::{FILE_WIDTH, terminal_width, write_result};
 use super::registry_args::{self, RegistryArgs};
-use super::session::Session;
+use super::session::{self, Session};
 use super::updates;
 use crate::cluster::live::NodeSnapshot;
 use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
 use crate::oci::store::Location;
-use crate::report::{write_html, write_json, write_junit, write_markdown, write_sarif, write_text};
+use crate::report::{
+    Screen, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
+};
 use crate::rollout::{Details, Flags, Image, Named, Request, Rollout, Simulation, apply_hotfix};
 use crate::windows::compat::Isolation;
 use crate::windows::release;
@@ -132,6 +134,7 @@ impl CheckCompat {
             self.hosts.nodes(session)?
         };
         let snapshot = self.ask_cluster(&mut nodes, &mut workloads)?;
+        let as_it_is = self.simulates().then(|| nodes.clone());
         let what_if = self.simulate(&mut nodes.windows)?;
         let (images, plain) = self.images(&workloads, session)?;
         let mut request = Request {
@@ -154,6 +157,10 @@ impl CheckCompat {
             rollout = Rollout::new(request.clone());
         }
         rollout.what_if = what_if;
+        rollout.as_it_is = as_it_is.map(|nodes| {
+            let request = request.clone();
+            Rollout::new(Request { nodes, ..request }).tally()
+        });
         let advice = rollout.advise(&request);
         rollout.plan = self.plan.then_some(advice);
         self.say_what_is_left_out(&rollout, session);
@@ -252,6 +259,10 @@ impl CheckCompat {
         Ok(Some(snapshot))
     }
 
+    fn simulates(&self) -> bool {
+        !(self.simulate.is_empty() && self.simulate_hotfix.is_empty())
+    }
+
     /// Changes the hosts as if they were patched, and says for reports what was changed.
     fn simulate(&self, hosts: &mut [Node]) -> Result<Vec<String>, Failure> {
         let mut changes = Vec::new();
@@ -345,14 +356,16 @@ impl CheckCompat {
 
     fn write(&self, rollout: &Rollout) -> Result<(), Failure> {
         for (format, file) in &self.reports {
-            write_result(Some(file), |out| self.write_as(*format, rollout, 100, out))?;
+            write_result(Some(file), |out| {
+                self.write_as(*format, rollout, screen_for_files(), out)
+            })?;
         }
-        let width = match self.output {
-            Some(_) => 100,
-            None => terminal_width(),
+        let screen = match self.output {
+            Some(_) => screen_for_files(),
+            None => screen(),
         };
         write_result(self.output.as_deref(), |out| {
-            self.write_as(self.format, rollout, width, out)
+            self.write_as(self.format, rollout, screen, out)
         })
     }
 
@@ -360,17 +373,38 @@ impl CheckCompat {
         &self,
         format: Format,
         rollout: &Rollout,
-        width: usize,
+        screen: Screen,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         match format {
-            Format::Text => write_text(rollout, width, out),
+            Format::Text => write_text(rollout, screen, out),
             Format::Json => write_json(rollout, self.strict, out),
-            Format::Markdown => write_markdown(rollout, self.strict, out),
+            Format::Markdown => write_markdown(rollout, out),
             Format::Junit => write_junit(rollout, self.strict, out),
             Format::Sarif => write_sarif(rollout, self.strict, out),
-            Format::Html => write_html(rollout, self.strict, out),
+            Format::Html => write_html(rollout, out),
         }
+    }
+}
+
+/// What a report in a file may be read on.
+fn screen_for_files() -> Screen {
+    Screen {
+        width: FILE_WIDTH,
+        wraps: false,
+        colour: false,
+    }
+}
+
+/// What stdout is read on.
+fn screen() -> Screen {
+    match terminal_width() {
+        Some(width) => Screen {
+            width,
+            wraps: true,
+            colour: session::colour_on(&io::stdout()),
+        },
+        None => screen_for_files(),
     }
 }
 

@@ -91,9 +91,12 @@ fn no_file_in(folder: &Path, error: &io::Error) -> io::Error {
     }
 }
 
-/// How wide the reader's terminal is; files and pipes get a width that most terminals have.
-pub(super) fn terminal_width() -> usize {
-    terminal_size::terminal_size_of(io::stdout()).map_or(100, |(width, _)| usize::from(width.0))
+/// How wide files and pipes are taken to be: most terminals have that.
+pub(super) const FILE_WIDTH: usize = 100;
+
+/// How wide the reader's terminal is, where there is one.
+pub(super) fn terminal_width() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
 #[cfg(test)]

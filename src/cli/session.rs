@@ -70,8 +70,13 @@ impl Session {
     }
 }
 
-/// Colours and bars are for people in front of a terminal who did not ask for none.
+/// Whether stderr takes colours and bars.
 pub(super) fn colour_on_stderr() -> bool {
+    colour_on(&std::io::stderr())
+}
+
+/// Colours and bars are for people in front of a terminal who did not ask for none.
+pub(super) fn colour_on(stream: &impl IsTerminal) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    std::io::stderr().is_terminal() && !set("NO_COLOR") && !set("CI")
+    stream.is_terminal() && !set("NO_COLOR") && !set("CI")
 }

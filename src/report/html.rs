@@ -11,8 +11,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
+use super::answer::headline;
 use super::plan::{outcome, steps};
-use super::problems::problems;
+use super::problems::all_problems;
 use super::{skipped, what_if};
 use crate::rollout::{Finding, HostKind, Image, Placement, Rollout, Selection, severity};
 use crate::windows::release;
@@ -22,17 +23,12 @@ const STYLE: &str = include_str!("html/style.css");
 const SCRIPT: &str = include_str!("html/script.js");
 
 /// Writes the report as HTML.
-pub fn write_html(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
+pub fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     let data = serde_json::to_string(&Data::of(rollout))?
         // Nothing inside the data may end the element that it is in.
         .replace('<', "\\u003c");
-    let answer = if rollout.is_compatible(strict) {
-        "Everything starts"
-    } else {
-        "Not everything starts"
-    };
     let values = [
-        ("answer", answer.to_owned()),
+        ("answer", escaped(&headline(rollout))),
         (
             "summary",
             match skipped(rollout) {
@@ -123,7 +119,7 @@ struct PlacementPart {
 #[derive(Serialize)]
 struct ProblemPart {
     finding: usize,
-    image: Option<usize>,
+    images: Vec<usize>,
     hosts: usize,
     hosts_in_words: String,
     workloads: Vec<usize>,
@@ -138,11 +134,11 @@ impl<'a> Data<'a> {
             .iter()
             .map(|placement| part_of(placement, rollout, &mut findings, &mut selections))
             .collect();
-        let problems = problems(rollout)
+        let problems = all_problems(rollout)
             .iter()
             .map(|problem| ProblemPart {
                 finding: findings.place(problem.finding),
-                image: problem.image,
+                images: problem.images.clone(),
                 hosts: problem.hosts.len(),
                 hosts_in_words: problem.hosts_in_words(),
                 workloads: problem.workloads.clone(),

@@ -6,9 +6,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use super::answer::{causes, fixes, in_short};
 use super::plan::as_json;
 use crate::cluster::workloads::{Skipped, WorkloadId};
-use crate::rollout::{Finding, Image, Placement, Rollout};
+use crate::rollout::{Finding, Image, Placement, Prospect, Rollout, Subject};
 use crate::windows::version::WindowsVersion;
 
 /// Writes the report as one JSON document.
@@ -17,8 +18,17 @@ pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::R
     let summary = serde_json::to_string(&rollout.summary)?;
     write!(
         out,
-        "{{\n  \"compatible\": {compatible},\n  \"summary\": {summary},\n  \"checks\": ["
+        "{{\n  \"compatible\": {compatible},\n  \"summary\": {summary},\n  \"workloads\": ["
     )?;
+    let mut separator = "\n    ";
+    for prospect in rollout.prospects() {
+        if let Subject::Workload(workload) = prospect.subject {
+            let part = WorkloadPart::of(rollout, &prospect, workload);
+            write!(out, "{separator}{}", serde_json::to_string(&part)?)?;
+            separator = ",\n    ";
+        }
+    }
+    out.write_all(b"\n  ],\n  \"checks\": [")?;
     let mut checks = Checks::new(rollout)?;
     for placement in &rollout.placements {
         checks.write_placement(placement, &mut out)?;
@@ -39,6 +49,45 @@ pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::R
         write!(out, ",\n  \"plan\": {plan}")?;
     }
     out.write_all(b"\n}\n")
+}
+
+/// What becomes of one workload, with the worst thing about it and everything that mends it.
+#[derive(Serialize)]
+struct WorkloadPart<'a> {
+    #[serde(flatten)]
+    id: &'a WorkloadId,
+    starts: &'static str,
+    nodes: usize,
+    starts_on: usize,
+    rule: Option<&'static str>,
+    reason: Option<String>,
+    fix: Option<String>,
+    commands: Vec<&'a str>,
+}
+
+impl<'a> WorkloadPart<'a> {
+    fn of(rollout: &'a Rollout, prospect: &Prospect<'a>, workload: usize) -> Self {
+        let causes = in_short(causes(rollout, prospect, workload), prospect.starts);
+        let worst = causes.first();
+        let fixes = fixes(&causes);
+        let words: Vec<&str> = fixes.iter().map(|(fix, _)| *fix).collect();
+        let mut commands: Vec<&str> = Vec::new();
+        for command in fixes.iter().flat_map(|(_, commands)| *commands) {
+            if !commands.contains(&command.as_str()) {
+                commands.push(command);
+            }
+        }
+        Self {
+            id: &rollout.workloads[workload].id,
+            starts: prospect.starts.name(),
+            nodes: prospect.nodes,
+            starts_on: prospect.starts_on,
+            rule: worst.map(|cause| cause.finding.rule),
+            reason: worst.map(|cause| cause.in_words(rollout)),
+            fix: (!words.is_empty()).then(|| words.join("; ")),
+            commands,
+        }
+    }
 }
 
 #[derive(Serialize)]

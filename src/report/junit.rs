@@ -1,37 +1,38 @@
-//! The report as JUnit XML: a suite a host or a workload, a test case for each image there.
+//! The report as JUnit XML: a test case for each workload, and for each image that was asked about
+//! by itself on each host.
 
-use std::fmt::Display;
 use std::io::{self, Write};
 
 use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
 
+use super::answer::{causes, fixes, outlook};
 use super::matrix::HOSTS_BY_NAME;
+use super::names::shown;
 use super::{in_words, what_if};
-use crate::foreign::Foreign;
-use crate::rollout::{Finding, Placement, Rollout, host_label};
+use crate::rollout::{Finding, Placement, Prospect, Rollout, Subject, host_label};
 use crate::windows::compat::Outcome;
 
 /// Writes the report as JUnit XML; under `strict` a warning is a failure.
 pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
     let mut junit = Junit::new(match what_if(rollout) {
-        Some(what_if) => format!("wincimg check-compat: {}", Foreign(what_if)),
+        Some(what_if) => format!("wincimg check-compat: {}", shown(what_if)),
         None => "wincimg check-compat".to_owned(),
     });
-    for placement in &rollout.placements {
-        match placement.workload {
-            None => add_hosts(&mut junit, rollout, placement, strict),
-            Some(workload) => {
-                let mut suite = TestSuite::new(shown(&rollout.workloads[workload].id));
-                for (place, hosts) in places(rollout, placement) {
-                    add_cases(&mut suite, rollout, placement, place, &hosts, strict);
-                }
-                add_notices(&mut suite, rollout, Some(workload), strict);
-                junit.add_test_suite(suite);
-            }
+    let mut suite = TestSuite::new("workloads");
+    for prospect in rollout.prospects() {
+        if let Subject::Workload(workload) = prospect.subject {
+            suite.add_test_case(workload_case(rollout, &prospect, workload, strict));
         }
     }
+    if !suite.test_cases.is_empty() {
+        junit.add_test_suite(suite);
+    }
+    let placements = rollout.placements.iter();
+    for placement in placements.filter(|placement| placement.workload.is_none()) {
+        add_hosts(&mut junit, rollout, placement, strict);
+    }
     let mut suite = TestSuite::new("images");
-    add_notices(&mut suite, rollout, None, strict);
+    add_notices(&mut suite, rollout, strict);
     if !suite.test_cases.is_empty() {
         junit.add_test_suite(suite);
     }
@@ -89,12 +90,57 @@ fn add_cases(
     }
 }
 
-fn add_notices(suite: &mut TestSuite, rollout: &Rollout, workload: Option<usize>, strict: bool) {
-    for notice in rollout
-        .notices
+/// One workload: it starts, or what keeps it from that, pair by pair.
+fn workload_case(
+    rollout: &Rollout,
+    prospect: &Prospect<'_>,
+    workload: usize,
+    strict: bool,
+) -> TestCase {
+    let id = &rollout.workloads[workload].id;
+    let causes = causes(rollout, prospect, workload);
+    let outlook = outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1);
+    let mut lines: Vec<String> = causes
         .iter()
-        .filter(|notice| notice.workload == workload)
-    {
+        .map(|cause| {
+            shown(format!(
+                "{} ({})",
+                cause.in_words(rollout),
+                cause.finding.rule
+            ))
+        })
+        .collect();
+    for (fix, commands) in fixes(&causes) {
+        lines.push(format!("fix: {}", shown(fix)));
+        lines.extend(
+            commands
+                .iter()
+                .map(|command| format!("run: {}", shown(command))),
+        );
+    }
+    let details = lines.join("\n");
+    let worst = causes.first().map(|cause| cause.finding);
+    let outcome = worst.map_or(Outcome::Compatible, |finding| finding.outcome);
+    let mut status = status_of(outcome, strict);
+    if let (TestCaseStatus::NonSuccess { .. }, Some(finding)) = (&status, worst) {
+        status
+            .set_type(finding.rule)
+            .set_message(shown(&outlook))
+            .set_description(details.as_str());
+    }
+    let is_success = matches!(status, TestCaseStatus::Success { .. });
+    let mut case = TestCase::new(format!("{} starts", shown(id)), status);
+    case.set_classname("wincimg.check-compat");
+    if is_success && !details.is_empty() {
+        case.set_system_out(format!("{}\n{details}", shown(outlook)));
+    }
+    case
+}
+
+/// Warnings about images that no workload has.
+fn add_notices(suite: &mut TestSuite, rollout: &Rollout, strict: bool) {
+    let notices = rollout.notices.iter();
+    for notice in notices.filter(|notice| notice.workload.is_none()) {
         let finding = &notice.finding;
         let name = match notice.image {
             Some(image) => format!("{}: {}", shown(rollout.images[image].label()), finding.rule),
@@ -105,7 +151,14 @@ fn add_notices(suite: &mut TestSuite, rollout: &Rollout, workload: Option<usize>
 }
 
 fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
-    let mut case = TestCase::new(name, status_of(finding, strict));
+    let mut status = status_of(finding.outcome, strict);
+    if matches!(status, TestCaseStatus::NonSuccess { .. }) {
+        status
+            .set_type(finding.rule)
+            .set_message(shown(&finding.reason))
+            .set_description(explained(finding));
+    }
+    let mut case = TestCase::new(name, status);
     case.set_classname("wincimg.check-compat");
     if finding.outcome == Outcome::Warning && !strict {
         case.set_system_out(explained(finding));
@@ -113,19 +166,13 @@ fn case(name: String, finding: &Finding, strict: bool) -> TestCase {
     case
 }
 
-fn status_of(finding: &Finding, strict: bool) -> TestCaseStatus {
-    let kind = match finding.outcome {
+fn status_of(outcome: Outcome, strict: bool) -> TestCaseStatus {
+    TestCaseStatus::non_success(match outcome {
         Outcome::Compatible => return TestCaseStatus::success(),
         Outcome::Warning if !strict => return TestCaseStatus::success(),
         Outcome::Warning | Outcome::Incompatible => NonSuccessKind::Failure,
         Outcome::Unknown => NonSuccessKind::Error,
-    };
-    let mut status = TestCaseStatus::non_success(kind);
-    status
-        .set_type(finding.rule)
-        .set_message(shown(&finding.reason))
-        .set_description(explained(finding));
-    status
+    })
 }
 
 fn explained(finding: &Finding) -> String {
@@ -137,8 +184,4 @@ fn explained(finding: &Finding) -> String {
         }
         None => reason,
     }
-}
-
-fn shown(text: impl Display) -> String {
-    Foreign(text).to_string()
 }

@@ -1,44 +1,134 @@
 //! The report as Markdown for a pull request's comment: the answer first, the details folded, and
 //! never longer than such a comment may be.
 
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
+use super::answer::{as_it_is, cases, headline};
+use super::matrix::Matrix;
+use super::names;
 use super::plan::{Step, outcome, steps};
 use super::problems::{Problem, problems};
 use super::{skipped, what_if};
 use crate::foreign::Foreign;
-use crate::rollout::{Finding, Plan, Rollout};
+use crate::rollout::{Plan, Rollout};
+use crate::windows::compat::Outcome;
 
 /// GitHub takes comments of 65,536 characters; what comes after the tables has room in the rest.
 const ROOM: usize = 64_000;
+
+/// A table that is wider than this is left to the other forms.
+const MOST_COLUMNS: usize = 12;
 
 /// A plan of more steps than this is folded.
 const STEPS_SHOWN: usize = 5;
 
 /// Writes the report as Markdown.
-pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::Result<()> {
-    let answer = if rollout.is_compatible(strict) {
-        "Everything starts"
-    } else {
-        "Not everything starts"
-    };
-    writeln!(out, "### {answer}\n\n{}.", rollout.summary)?;
+pub fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
+    writeln!(out, "### {}", cell(&headline(rollout)))?;
     if let Some(what_if) = what_if(rollout) {
         writeln!(out, "\n{}.", cell(&what_if))?;
+    }
+    if let Some(as_it_is) = as_it_is(rollout) {
+        writeln!(out, "\n{}.", cell(&as_it_is))?;
     }
     if let Some(skipped) = skipped(rollout) {
         writeln!(out, "\n{}.", cell(&skipped))?;
     }
-    let mut room = ROOM;
+    let used = write_cases(rollout, ROOM / 2, &mut out)?;
+    let mut room = ROOM - used;
     if let Some(plan) = &rollout.plan {
-        // The other half is for the reasons.
-        room -= write_plan(rollout, plan, ROOM / 2, &mut out)?;
+        // What is left over is for what is behind them.
+        room -= write_plan(rollout, plan, room - ROOM / 16, &mut out)?;
     }
+    let matrix = matrix_text(rollout);
+    if matrix.len() < room / 2 {
+        room -= matrix.len();
+        out.write_all(matrix.as_bytes())?;
+    }
+    write_problems(rollout, room, &mut out)?;
+    writeln!(out, "\n{}.", rollout.summary)
+}
+
+/// The workloads for which something is to be done, an outage first.
+fn write_cases(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Result<usize> {
+    let cases = cases(rollout);
+    if cases.is_empty() {
+        return Ok(0);
+    }
+    let names = names::workloads(rollout);
+    writeln!(
+        out,
+        "\n| Workload | Outlook | Why | Fix |\n| --- | --- | --- | --- |"
+    )?;
+    let rows = cases.iter().map(|case| {
+        let (whys, more) = case.whys(rollout);
+        let mut whys: Vec<String> = whys
+            .iter()
+            .map(|(why, rule)| format!("{} (`{rule}`)", cell(why)))
+            .collect();
+        if more > 0 {
+            whys.push(format!("and {more} more like these"));
+        }
+        let fixes = case.fixes.iter();
+        let fixes: Vec<String> = fixes
+            .map(|(fix, commands)| fix_cell(Some(fix), commands))
+            .collect();
+        format!(
+            "| {} | {} | {} | {} |\n",
+            cell(&case.who(&names)),
+            cell(&case.outlook()),
+            whys.join("<br>"),
+            fixes.join("<br>")
+        )
+    });
+    write_what_fits(rows, room, out)
+}
+
+/// Images down, nodes by their kind across: names are longer than builds.
+fn matrix_text(rollout: &Rollout) -> String {
+    let matrix = Matrix::of(rollout);
+    let mut text = String::new();
+    // Writing to a string cannot fail.
+    if matrix.images.is_empty() || matrix.rows.len() > MOST_COLUMNS {
+        return text;
+    }
+    let short = names::images(rollout);
+    let heads: Vec<String> = matrix.rows.iter().map(|row| cell(row)).collect();
+    let rule = " --- |".repeat(heads.len());
+    text.push_str("\n<details><summary>Nodes and images</summary>\n\n");
+    let _ = write!(text, "| Image | {} |\n| --- |{rule}\n", heads.join(" | "));
+    for (column, &image) in matrix.images.iter().enumerate() {
+        let _ = write!(text, "| {} |", cell(&short[image]));
+        for row in 0..heads.len() {
+            let word = match matrix.cell(row, column) {
+                Some(Outcome::Compatible) => "starts",
+                Some(Outcome::Warning) => "starts, with a warning",
+                Some(Outcome::Incompatible) => "**does not start**",
+                Some(Outcome::Unknown) => "not known",
+                None => "",
+            };
+            let _ = write!(text, " {word} |");
+        }
+        text.push('\n');
+    }
+    text.push_str("\n</details>\n");
+    text
+}
+
+/// What else is not green: images by themselves, and warnings.
+fn write_problems(rollout: &Rollout, room: usize, out: &mut impl Write) -> io::Result<()> {
     let problems = problems(rollout);
     if problems.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\n<details><summary>What to do</summary>\n")?;
+    let is_warning = |problem: &Problem<'_>| problem.finding.outcome == Outcome::Warning;
+    let summary = if problems.iter().all(is_warning) {
+        "Warnings"
+    } else {
+        "What to do"
+    };
+    writeln!(out, "\n<details><summary>{summary}</summary>\n")?;
     let has_workloads = problems.iter().any(|problem| !problem.workloads.is_empty());
     let workload_heading = if has_workloads { " Workloads |" } else { "" };
     let workload_rule = if has_workloads { " --- |" } else { "" };
@@ -48,7 +138,7 @@ pub fn write_markdown(rollout: &Rollout, strict: bool, mut out: impl Write) -> i
     )?;
     writeln!(out, "| --- | --- |{workload_rule} --- | --- | --- | --- |")?;
     let rows = problems.iter().map(|problem| row(problem, has_workloads));
-    write_what_fits(rows, room, &mut out)?;
+    write_what_fits(rows, room, out)?;
     writeln!(out, "\n</details>")
 }
 
@@ -78,9 +168,10 @@ fn write_what_fits(
 
 fn row(problem: &Problem<'_>, has_workloads: bool) -> String {
     let finding = problem.finding;
-    let image = match problem.image {
-        Some(_) => cell(&problem.subject()),
-        None => String::new(),
+    let image = if problem.images.is_empty() {
+        String::new()
+    } else {
+        cell(&problem.subject())
     };
     let workloads = if has_workloads {
         format!(" {} |", cell(&problem.workloads_in_words()))
@@ -93,7 +184,7 @@ fn row(problem: &Problem<'_>, has_workloads: bool) -> String {
         finding.outcome.name(),
         finding.rule,
         cell(&finding.reason),
-        fix_cell(finding),
+        fix_cell(finding.fix.as_deref(), &finding.commands),
     )
 }
 
@@ -129,9 +220,9 @@ fn step_text((index, step): (usize, &Step<'_>)) -> String {
     text
 }
 
-fn fix_cell(finding: &Finding) -> String {
-    let mut lines = vec![cell(finding.fix.as_deref().unwrap_or_default())];
-    for command in &finding.commands {
+fn fix_cell(fix: Option<&str>, commands: &[String]) -> String {
+    let mut lines = vec![cell(fix.unwrap_or_default())];
+    for command in commands {
         lines.push(code(&Foreign(command).to_string()));
     }
     lines.join("<br>")

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::names;
 use crate::rollout::{HostKind, Rollout, host_label, severity};
 use crate::windows::compat::Outcome;
+use crate::windows::release;
 
 /// More hosts than this are shown by build instead of by name.
 pub(super) const HOSTS_BY_NAME: usize = 40;
@@ -14,6 +16,8 @@ pub(super) struct Matrix {
     pub(super) rows: Vec<String>,
     /// The images across, as indexes into the roll-out's.
     pub(super) images: Vec<usize>,
+    /// Those that can land on no node, and so are not across.
+    pub(super) nowhere: Vec<usize>,
     cells: Vec<Option<Outcome>>,
 }
 
@@ -21,18 +25,19 @@ impl Matrix {
     /// The matrix, by name or, for many hosts, by build.
     pub(super) fn of(rollout: &Rollout) -> Self {
         let (rows, row_of) = rows_of(rollout);
-        let mut is_shown = vec![false; rollout.images.len()];
-        for placed in rollout
-            .placements
-            .iter()
-            .flat_map(|placement| &placement.images)
-        {
-            is_shown[placed.image] = true;
+        let mut lands: Vec<Option<bool>> = vec![None; rollout.images.len()];
+        for placement in &rollout.placements {
+            for placed in &placement.images {
+                let known = lands[placed.image].unwrap_or(false);
+                lands[placed.image] = Some(known || !placement.selection.hosts.is_empty());
+            }
         }
-        let images: Vec<usize> = (0..is_shown.len())
-            .filter(|&image| is_shown[image])
-            .collect();
-        let mut column_of = vec![0; is_shown.len()];
+        let those = |wanted: bool| -> Vec<usize> {
+            let all = 0..lands.len();
+            all.filter(|&image| lands[image] == Some(wanted)).collect()
+        };
+        let images = those(true);
+        let mut column_of = vec![0; lands.len()];
         for (column, &image) in images.iter().enumerate() {
             column_of[image] = column;
         }
@@ -40,6 +45,7 @@ impl Matrix {
             cells: vec![None; rows.len() * images.len()],
             rows,
             images,
+            nowhere: those(false),
         };
         for placement in &rollout.placements {
             for placed in &placement.images {
@@ -59,6 +65,11 @@ impl Matrix {
         if cell.is_none_or(|known| severity(outcome) > severity(known)) {
             *cell = Some(outcome);
         }
+    }
+
+    /// Whether there is a place where an image cannot land.
+    pub(super) fn has_gaps(&self) -> bool {
+        self.cells.contains(&None)
     }
 
     /// What can happen there; nothing where the image cannot land.
@@ -86,9 +97,25 @@ fn rows_of(rollout: &Rollout) -> (Vec<String>, Vec<usize>) {
         *count += 1;
     }
     let rows = counts
-        .values()
-        .map(|(versions, count)| format!("{} ({count} hosts)", versions.as_deref().unwrap_or("?")))
+        .iter()
+        .map(|((build, _), (versions, count))| {
+            let versions = versions.as_deref().unwrap_or("version not known");
+            let release = build.map(|build| short_release(build.version.build));
+            let parts = [
+                Some(versions.to_owned()),
+                release,
+                Some(names::count(*count, "node")),
+            ];
+            parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
+        })
         .collect();
     let places: BTreeMap<_, usize> = counts.into_keys().zip(0..).collect();
     (rows, kinds.map(|kind| places[&key_of(kind)]).collect())
+}
+
+/// `Server 2019`.
+pub(super) fn short_release(build: u32) -> String {
+    let name = release::name_of(build);
+    let name = name.strip_prefix("Windows ").unwrap_or(&name);
+    name.split(" (").next().unwrap_or(name).to_owned()
 }

@@ -1,11 +1,13 @@
 //! The forms in which people and programs read what a roll-out comes to.
 
+mod answer;
 mod html;
 mod json;
 mod junit;
 mod lint;
 mod markdown;
 mod matrix;
+mod names;
 mod plan;
 mod problems;
 mod sarif;
@@ -17,9 +19,9 @@ pub use junit::write_junit;
 pub use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 pub use markdown::write_markdown;
 pub use sarif::write_sarif;
-pub use text::write_text;
+pub use text::{Screen, write_text};
 
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, host_label};
 
 /// `What if: 3 nodes with KB4549949`, where something is taken to be otherwise than it is.
 fn what_if(rollout: &Rollout) -> Option<String> {
@@ -46,4 +48,15 @@ fn in_words(names: impl ExactSizeIterator<Item = String>) -> String {
         words.push(format!("{} more", total - NAMED));
     }
     words.join(", ")
+}
+
+/// A few hosts by name, more of them by number.
+fn hosts_in_words(rollout: &Rollout, hosts: &[usize]) -> String {
+    const NAMED: usize = 2;
+    let mut labels = hosts.iter().map(|&host| host_label(&rollout.hosts[host]));
+    if hosts.len() <= NAMED {
+        return in_words(labels);
+    }
+    let first = labels.next().unwrap_or_default();
+    format!("{} such as {first}", names::count(hosts.len(), "node"))
 }

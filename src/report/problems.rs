@@ -1,17 +1,18 @@
-//! What is not green, with everything that shares one cause put together.
+//! What is not green beside the workloads that do not start: images that were asked about by
+//! themselves, and warnings, with everything that shares one cause put together.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
-use super::in_words;
-use crate::rollout::{Finding, Rollout, host_label, severity};
+use super::{hosts_in_words, in_words};
+use crate::rollout::{Finding, Rollout, decides, severity};
 use crate::windows::compat::Outcome;
 
 /// One cause, and all hosts and workloads that it is about.
 pub(super) struct Problem<'a> {
     rollout: &'a Rollout,
     pub(super) finding: &'a Finding,
-    pub(super) image: Option<usize>,
+    /// Indexes of images; none where it is about workloads alone.
+    pub(super) images: Vec<usize>,
     /// Indexes of hosts, sorted.
     pub(super) hosts: Vec<usize>,
     /// Indexes of workloads, in their order.
@@ -20,6 +21,15 @@ pub(super) struct Problem<'a> {
 
 /// The problems, the worst first.
 pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
+    collect(rollout, false)
+}
+
+/// The same, and what keeps workloads from starting.
+pub(super) fn all_problems(rollout: &Rollout) -> Vec<Problem<'_>> {
+    collect(rollout, true)
+}
+
+fn collect(rollout: &Rollout, everything: bool) -> Vec<Problem<'_>> {
     let mut collected = Collected {
         rollout,
         known: HashMap::new(),
@@ -28,6 +38,11 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
     for placement in &rollout.placements {
         for placed in &placement.images {
             for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
+                let is_of_case =
+                    placement.workload.is_some() && finding.outcome != Outcome::Warning;
+                if is_of_case && !everything {
+                    continue;
+                }
                 collected.add(
                     finding,
                     Some(placed.image),
@@ -38,6 +53,9 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
         }
     }
     for notice in &rollout.notices {
+        if decides(notice.finding.rule) && !everything {
+            continue;
+        }
         collected.add(&notice.finding, notice.image, notice.workload, &[]);
     }
     collected.into_problems()
@@ -46,21 +64,21 @@ pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
 /// A cause while it is collected.
 struct Cause<'a> {
     finding: &'a Finding,
-    image: Option<usize>,
+    images: Vec<usize>,
     has_host: Vec<bool>,
     workloads: Vec<usize>,
 }
 
 struct Collected<'a> {
     rollout: &'a Rollout,
-    known: HashMap<(Option<usize>, *const Finding), usize>,
+    known: HashMap<&'a Finding, usize>,
     causes: Vec<Cause<'a>>,
 }
 
 impl<'a> Collected<'a> {
     fn add(
         &mut self,
-        finding: &'a Rc<Finding>,
+        finding: &'a Finding,
         image: Option<usize>,
         workload: Option<usize>,
         hosts: &[u32],
@@ -69,19 +87,21 @@ impl<'a> Collected<'a> {
             return;
         }
         let causes = &mut self.causes;
-        let place = *self
-            .known
-            .entry((image, Rc::as_ptr(finding)))
-            .or_insert_with(|| {
-                causes.push(Cause {
-                    finding,
-                    image,
-                    has_host: Vec::new(),
-                    workloads: Vec::new(),
-                });
-                causes.len() - 1
+        let place = *self.known.entry(finding).or_insert_with(|| {
+            causes.push(Cause {
+                finding,
+                images: Vec::new(),
+                has_host: Vec::new(),
+                workloads: Vec::new(),
             });
+            causes.len() - 1
+        });
         let cause = &mut self.causes[place];
+        if let Some(image) = image
+            && !cause.images.contains(&image)
+        {
+            cause.images.push(image);
+        }
         if !hosts.is_empty() {
             cause.has_host.resize(self.rollout.hosts.len(), false);
         }
@@ -103,7 +123,7 @@ impl<'a> Collected<'a> {
             .map(|cause| Problem {
                 rollout,
                 finding: cause.finding,
-                image: cause.image,
+                images: cause.images,
                 hosts: (0..cause.has_host.len())
                     .filter(|&host| cause.has_host[host])
                     .collect(),
@@ -116,21 +136,19 @@ impl<'a> Collected<'a> {
 }
 
 impl Problem<'_> {
-    /// The image, or the workload that the problem is about where it is about no image.
+    /// The images, or the workloads that the problem is about where it is about no image.
     pub(super) fn subject(&self) -> String {
-        match self.image {
-            Some(image) => self.rollout.images[image].label(),
-            None => self.workloads_in_words(),
+        let images = self.images.iter();
+        if self.images.is_empty() {
+            self.workloads_in_words()
+        } else {
+            in_words(images.map(|&image| self.rollout.images[image].label()))
         }
     }
 
-    /// The first few hosts by name, and how many more there are.
+    /// A few hosts by name, more of them by number.
     pub(super) fn hosts_in_words(&self) -> String {
-        in_words(
-            self.hosts
-                .iter()
-                .map(|&host| host_label(&self.rollout.hosts[host])),
-        )
+        hosts_in_words(self.rollout, &self.hosts)
     }
 
     /// The first few workloads by name, and how many more there are.

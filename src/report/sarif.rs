@@ -1,13 +1,15 @@
 //! SARIF 2.1.0, which code hosts show beside the lines that a result is about.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use super::answer::{causes, fixes, outlook};
 use super::problems::{Problem, problems};
-use crate::rollout::Rollout;
+use crate::cluster::workloads::{Origin, Workload};
+use crate::rollout::{Finding, Prospect, Rollout, Subject};
 use crate::windows::compat::Outcome;
 
 /// A rule that results refer to.
@@ -118,58 +120,82 @@ impl Place {
     }
 }
 
-/// Writes the report on workloads; under `strict` a warning is an error.
+/// Writes the report: a result for each workload that someone has to look at, at its own line, and
+/// one for each problem of images that no workload has; under `strict` a warning is an error.
 pub fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Result<()> {
-    let problems = problems(rollout);
-    let rules: BTreeMap<&'static str, Rule> = problems
-        .iter()
-        .map(|problem| problem.finding.rule)
-        .map(|id| {
-            let summary = id.replace('-', " ");
-            (id, Rule { id, summary })
-        })
-        .collect();
-    let mut rules: Vec<Rule> = rules.into_values().collect();
-    if !rollout.skipped.is_empty() {
-        rules.push(Rule {
-            id: "skipped",
-            summary: "no pods were found in it".to_owned(),
+    let workloads = rollout
+        .prospects()
+        .filter_map(|prospect| match prospect.subject {
+            Subject::Workload(workload) => of_workload(rollout, &prospect, workload, strict),
+            Subject::Image(_) => None,
         });
-    }
-    let results = problems
+    let problems = problems(rollout);
+    let images = problems
         .iter()
-        .flat_map(|problem| results_of(rollout, problem, strict));
+        .filter(|problem| problem.workloads.is_empty())
+        .flat_map(|problem| of_problem(rollout, problem, strict));
     let skipped = rollout.skipped.iter().map(|skipped| Result {
         rule: "skipped",
         level: "note",
         message: format!("{}: skipped, as no pods were found in it", skipped.id),
-        place: Some(Place {
-            file: skipped.origin.file.clone(),
-            first_line: skipped.origin.line,
-            last_line: skipped.origin.line,
-        }),
+        place: Some(place_of(&skipped.origin)),
         subject: Some(skipped.id.to_string()),
         fingerprint: Some(format!("skipped|{}", skipped.id)),
         fix: None,
     });
-    write(
-        "wincimg check-compat",
-        rules,
-        results.chain(skipped).collect(),
-        out,
-    )
+    let results: Vec<Result> = workloads.chain(images).chain(skipped).collect();
+    let ids: BTreeSet<&'static str> = results.iter().map(|result| result.rule).collect();
+    let rules = ids.into_iter().map(|id| Rule {
+        id,
+        summary: match id {
+            "skipped" => "no pods were found in it".to_owned(),
+            id => id.replace('-', " "),
+        },
+    });
+    write("wincimg check-compat", rules.collect(), results, out)
 }
 
-/// One result for each workload, so that each shows at its own line; one without a place where the
-/// problem is about no workload.
-fn results_of(rollout: &Rollout, problem: &Problem<'_>, strict: bool) -> Vec<Result> {
+/// What becomes of a workload, for its worst cause, with every pair of image and nodes behind it.
+fn of_workload(
+    rollout: &Rollout,
+    prospect: &Prospect<'_>,
+    workload: usize,
+    strict: bool,
+) -> Option<Result> {
+    let causes = causes(rollout, prospect, workload);
+    let worst = causes.first()?.finding;
+    let Workload { id, origin, .. } = &rollout.workloads[workload];
+    let outlook = outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1);
+    let mut sentences = vec![format!("{id} {outlook}")];
+    sentences.extend(causes.iter().map(|cause| cause.in_words(rollout)));
+    for (fix, commands) in fixes(&causes) {
+        sentences.push(match commands.first() {
+            Some(command) => format!("{fix}; type: {command}"),
+            None => fix.to_owned(),
+        });
+    }
+    Some(Result {
+        rule: worst.rule,
+        level: level_of(worst, strict),
+        message: sentences.join(". "),
+        place: origin.as_ref().map(place_of),
+        fingerprint: Some(format!("{}|{id}", worst.rule)),
+        subject: Some(id.to_string()),
+        fix: None,
+    })
+}
+
+/// A problem of an image that no workload has.
+fn of_problem(rollout: &Rollout, problem: &Problem<'_>, strict: bool) -> Vec<Result> {
+    let images = problem.images.iter();
+    images
+        .map(|&image| of_image(&rollout.images[image].label(), problem, strict))
+        .collect()
+}
+
+fn of_image(image: &str, problem: &Problem<'_>, strict: bool) -> Result {
     let finding = problem.finding;
-    let level = match finding.outcome {
-        Outcome::Compatible => "none",
-        Outcome::Warning if !strict => "warning",
-        Outcome::Warning | Outcome::Incompatible | Outcome::Unknown => "error",
-    };
-    let mut message = problem.subject();
+    let mut message = image.to_owned();
     if !problem.hosts.is_empty() {
         message = format!("{message} on {}", problem.hosts_in_words());
     }
@@ -177,35 +203,31 @@ fn results_of(rollout: &Rollout, problem: &Problem<'_>, strict: bool) -> Vec<Res
     if let Some(fix) = finding.advice() {
         message = format!("{message}. {fix}");
     }
-    let result = |who: &str, place: Option<Place>| {
-        let image = problem.image.map(|image| rollout.images[image].label());
-        let fingerprint = format!("{}|{who}|{}", finding.rule, image.unwrap_or_default());
-        Result {
-            rule: finding.rule,
-            level,
-            message: message.clone(),
-            place,
-            subject: Some(who.to_owned()).filter(|who| !who.is_empty()),
-            fingerprint: Some(fingerprint),
-            fix: None,
-        }
-    };
-    if problem.workloads.is_empty() {
-        return vec![result("", None)];
+    Result {
+        rule: finding.rule,
+        level: level_of(finding, strict),
+        message,
+        place: None,
+        subject: None,
+        fingerprint: Some(format!("{}||{image}", finding.rule)),
+        fix: None,
     }
-    problem
-        .workloads
-        .iter()
-        .map(|&index| {
-            let workload = &rollout.workloads[index];
-            let place = workload.origin.as_ref().map(|origin| Place {
-                file: origin.file.clone(),
-                first_line: origin.line,
-                last_line: origin.line,
-            });
-            result(&workload.id.to_string(), place)
-        })
-        .collect()
+}
+
+fn level_of(finding: &Finding, strict: bool) -> &'static str {
+    match finding.outcome {
+        Outcome::Compatible => "none",
+        Outcome::Warning if !strict => "warning",
+        Outcome::Warning | Outcome::Incompatible | Outcome::Unknown => "error",
+    }
+}
+
+fn place_of(origin: &Origin) -> Place {
+    Place {
+        file: origin.file.clone(),
+        first_line: origin.line,
+        last_line: origin.line,
+    }
 }
 
 /// A path as a relative or absolute URI.

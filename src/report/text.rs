@@ -1,158 +1,295 @@
-//! The report for a terminal: a matrix that fits it, then the reasons for what is not green.
+//! The report for a terminal: what becomes of the workloads, what to do, and the matrix.
+
+mod grid;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::io::{self, Write};
 
+use super::answer::{Case, answers, as_it_is, cases};
 use super::matrix::Matrix;
+use super::names::{self, shown};
 use super::plan::{outcome, steps};
-use super::problems::problems;
-use super::what_if;
-use crate::foreign::Foreign;
-use crate::rollout::{Plan, Rollout};
+use super::problems::{Problem, problems};
+use super::{in_words, what_if};
+use crate::rollout::{Plan, Rollout, Starts};
 use crate::windows::compat::Outcome;
 
-/// Two spaces between columns.
-const GAP: usize = 2;
+use grid::Grid;
 
-/// Writes the report for a terminal that is `width` characters wide.
-pub fn write_text(rollout: &Rollout, width: usize, mut out: impl Write) -> io::Result<()> {
-    if let Some(what_if) = what_if(rollout) {
-        writeln!(out, "{}\n", Foreign(what_if))?;
+/// What the report is read on.
+#[derive(Debug, Clone, Copy)]
+pub struct Screen {
+    /// How many characters a line has.
+    pub width: usize,
+    /// Whether sentences are broken into lines; the commands to type never are.
+    pub wraps: bool,
+    /// Whether there are colours.
+    pub colour: bool,
+}
+
+const RED: &str = "1;31";
+const GREEN: &str = "32";
+const YELLOW: &str = "33";
+const MAGENTA: &str = "35";
+const CYAN: &str = "36";
+const BOLD: &str = "1";
+
+/// Writes the report as text.
+pub fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
+    write_answer(rollout, screen, &mut out)?;
+    let names = names::workloads(rollout);
+    for case in cases(rollout) {
+        write_case(rollout, &case, &names, screen, &mut out)?;
     }
-    let matrix = Matrix::of(rollout);
-    if !matrix.images.is_empty() {
-        write_matrix(rollout, &matrix, width, &mut out)?;
-    }
-    for problem in problems(rollout) {
-        let finding = problem.finding;
-        write!(out, "\n{}", Foreign(problem.subject()))?;
-        if !problem.hosts.is_empty() {
-            write!(out, " on {}", Foreign(problem.hosts_in_words()))?;
-        }
-        writeln!(out, ": {} ({})", finding.outcome.name(), finding.rule)?;
-        if problem.image.is_some() && !problem.workloads.is_empty() {
-            writeln!(out, "  for: {}", Foreign(problem.workloads_in_words()))?;
-        }
-        writeln!(out, "  why: {}", Foreign(&finding.reason))?;
-        if let Some(fix) = &finding.fix {
-            writeln!(out, "  fix: {}", Foreign(fix))?;
-        }
-        for command in &finding.commands {
-            writeln!(out, "  run: {}", Foreign(command))?;
-        }
+    let (urgent, warnings): (Vec<_>, Vec<_>) = problems(rollout)
+        .into_iter()
+        .partition(|problem| problem.finding.outcome != Outcome::Warning);
+    for problem in &urgent {
+        write_problem(problem, screen, &mut out)?;
     }
     if let Some(plan) = &rollout.plan {
-        write_plan(rollout, plan, &mut out)?;
+        write_plan(rollout, plan, screen, &mut out)?;
+    }
+    write_matrix(rollout, screen, &mut out)?;
+    for problem in &warnings {
+        write_problem(problem, screen, &mut out)?;
     }
     for skipped in &rollout.skipped {
         writeln!(
             out,
             "\n{}: skipped, as no pods were found in it",
-            Foreign(skipped)
+            shown(skipped)
         )?;
     }
     writeln!(out, "\n{}", rollout.summary)?;
     match rollout.summary.total() {
         0 => Ok(()),
-        _ => writeln!(out, "{}", rules_in_words(rollout)),
-    }
-}
-
-fn write_plan(rollout: &Rollout, plan: &Plan, out: &mut impl Write) -> io::Result<()> {
-    writeln!(out, "\nplan:")?;
-    for (number, step) in (1..).zip(steps(rollout, plan)) {
-        writeln!(out, "{number}. {}", Foreign(step.title))?;
-        for command in step.commands {
-            writeln!(out, "   {}", Foreign(command))?;
+        _ => {
+            let rules = rules_in_words(rollout);
+            writeln!(out, "{}", screen.wrapped("", &rules))
         }
     }
-    writeln!(out, "{}", Foreign(outcome(plan)))
 }
 
-fn write_matrix(
+fn write_answer(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::Result<()> {
+    if let Some(what_if) = what_if(rollout) {
+        writeln!(out, "{}\n", screen.wrapped("", &shown(what_if)))?;
+    }
+    for parts in answers(rollout) {
+        let words: Vec<String> = parts.iter().map(|part| shown(part.with_names())).collect();
+        let mut line = screen.wrapped("", &words.join(" · "));
+        for (part, words) in parts.iter().zip(&words) {
+            // A part that is broken over lines is painted up to there.
+            let first = words.split(": ").next().unwrap_or(words);
+            line = line.replacen(first, &screen.paint(colour_of(part.starts), first), 1);
+        }
+        writeln!(out, "{line}")?;
+    }
+    if let Some(as_it_is) = as_it_is(rollout) {
+        writeln!(out, "{}", screen.wrapped("", &shown(as_it_is)))?;
+    }
+    Ok(())
+}
+
+fn write_case(
     rollout: &Rollout,
-    matrix: &Matrix,
-    width: usize,
+    case: &Case<'_>,
+    names: &[String],
+    screen: Screen,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    let shown = |text: &str| Foreign(text).to_string();
-    let rows: Vec<String> = matrix.rows.iter().map(|row| shown(row)).collect();
-    let heading_width = rows
-        .iter()
-        .map(|row| row.chars().count())
-        .max()
-        .unwrap_or(0)
-        .max("host".len());
-    let labels: Vec<String> = matrix
-        .images
-        .iter()
-        .map(|&image| shown(&rollout.images[image].label()))
-        .collect();
-    let named: usize = labels.iter().map(|label| label.chars().count() + GAP).sum();
-    let numbered = heading_width + named > width;
-    let headings: Vec<String> = if numbered {
-        (1..=labels.len())
-            .map(|number| format!("[{number}]"))
-            .collect()
-    } else {
-        labels.clone()
-    };
-    for band in bands(&headings, width.saturating_sub(heading_width)) {
-        write!(out, "{:heading_width$}", "host")?;
-        for heading in &headings[band.clone()] {
-            write!(out, "  {heading}")?;
-        }
-        writeln!(out)?;
-        for (row, heading) in rows.iter().enumerate() {
-            write!(out, "{heading:heading_width$}")?;
-            let mut padding = 0;
-            for column in band.clone() {
-                let mark = mark(matrix.cell(row, column));
-                write!(out, "{:padding$}  {mark}", "")?;
-                padding = headings[column].chars().count().saturating_sub(mark.len());
-            }
-            writeln!(out)?;
-        }
-        writeln!(out)?;
+    let title = format!("{} {}", case.who(names), case.outlook());
+    let title = screen.wrapped("", &shown(title));
+    writeln!(out, "\n{}", screen.paint(colour_of(case.starts), title))?;
+    let (whys, more) = case.whys(rollout);
+    for (why, rule) in whys {
+        write_why(&why, Some(rule), screen, out)?;
     }
-    if numbered {
-        for (number, label) in labels.iter().enumerate() {
-            writeln!(out, "[{}] {label}", number + 1)?;
-        }
-        writeln!(out)?;
+    if more > 0 {
+        writeln!(out, "       and {more} more like these")?;
     }
-    let isolations = rollout.isolations();
-    if !isolations.is_empty() {
-        write!(out, "{isolations} isolation; ")?;
+    for (fix, commands) in &case.fixes {
+        write_fix(Some(fix), commands, screen, out)?;
     }
-    write!(
-        out,
-        "ok starts, ! starts but look, NO does not start, ? not known"
-    )?;
-    if rollout
-        .placements
-        .iter()
-        .any(|placement| placement.workload.is_some())
-    {
-        write!(out, ", - does not land there")?;
-    }
-    writeln!(out)
+    Ok(())
 }
 
-/// Groups of columns that fit beside the row headings; each holds at least one.
-fn bands(headings: &[String], width: usize) -> Vec<std::ops::Range<usize>> {
-    let mut bands = Vec::new();
-    let (mut start, mut used) = (0, 0);
-    for (index, heading) in headings.iter().enumerate() {
-        let needed = heading.chars().count() + GAP;
-        if used + needed > width && index > start {
-            bands.push(start..index);
-            (start, used) = (index, 0);
-        }
-        used += needed;
+fn write_problem(problem: &Problem<'_>, screen: Screen, out: &mut impl Write) -> io::Result<()> {
+    let finding = problem.finding;
+    let mut title = problem.subject();
+    if !problem.hosts.is_empty() {
+        title = format!("{title} on {}", problem.hosts_in_words());
     }
-    bands.push(start..headings.len());
-    bands
+    let (verdict, rule) = (finding.outcome.name(), finding.rule);
+    let title = screen.wrapped("", &format!("{}: {verdict} ({rule})", shown(title)));
+    // These are its last words.
+    let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
+    let title = match title.rsplit_once(finding.outcome.name()) {
+        Some((before, _)) => format!("{before}{verdict} ({})", screen.paint(CYAN, rule)),
+        None => title,
+    };
+    writeln!(out, "\n{title}")?;
+    if !problem.images.is_empty() && !problem.workloads.is_empty() {
+        let workloads = shown(problem.workloads_in_words());
+        writeln!(out, "{}", screen.wrapped("  for: ", &workloads))?;
+    }
+    write_why(&finding.reason, None, screen, out)?;
+    write_fix(finding.fix.as_deref(), &finding.commands, screen, out)
+}
+
+fn write_why(
+    why: &str,
+    rule: Option<&str>,
+    screen: Screen,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let rule = rule.map(|rule| format!(" ({rule})")).unwrap_or_default();
+    let text = screen.wrapped("  why: ", &format!("{}{rule}", shown(why)));
+    // The rule is the last word.
+    let (before, last) = text.rsplit_once(' ').unwrap_or(("", &text));
+    if rule.is_empty() {
+        writeln!(out, "{text}")
+    } else {
+        writeln!(out, "{before} {}", screen.paint(CYAN, last))
+    }
+}
+
+fn write_fix(
+    fix: Option<&str>,
+    commands: &[String],
+    screen: Screen,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if let Some(fix) = fix {
+        let text = screen.wrapped("  fix: ", &shown(fix));
+        writeln!(
+            out,
+            "{}",
+            text.replacen("fix:", &screen.paint("1;36", "fix:"), 1)
+        )?;
+    }
+    for command in commands {
+        writeln!(out, "  {} {}", screen.paint("1;36", "run:"), shown(command))?;
+    }
+    Ok(())
+}
+
+fn write_plan(
+    rollout: &Rollout,
+    plan: &Plan,
+    screen: Screen,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(out, "\n{}", screen.paint(BOLD, "plan:"))?;
+    for (number, step) in (1..).zip(steps(rollout, plan)) {
+        let title = screen.wrapped(&format!("{number}. "), &shown(step.title));
+        writeln!(out, "{title}")?;
+        for command in step.commands {
+            writeln!(out, "   {}", shown(command))?;
+        }
+    }
+    writeln!(out, "{}", screen.wrapped("", &shown(outcome(plan))))
+}
+
+fn write_matrix(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::Result<()> {
+    let matrix = Matrix::of(rollout);
+    let short = names::images(rollout);
+    let labels = |images: &[usize]| -> Vec<String> {
+        let names = images.iter().map(|&image| shown(&short[image]));
+        names.collect()
+    };
+    if !matrix.images.is_empty() {
+        let rows: Vec<String> = matrix.rows.iter().map(shown).collect();
+        let grid = Grid::new("node", &rows, &labels(&matrix.images), screen.width);
+        writeln!(out)?;
+        grid.write(
+            "node",
+            |row, column| {
+                let outcome = matrix.cell(row, column);
+                let mark = mark(outcome);
+                let painted = match outcome {
+                    Some(outcome) => screen.paint(colour_of_outcome(outcome), mark),
+                    None => mark.to_owned(),
+                };
+                (painted, mark.len())
+            },
+            out,
+        )?;
+        let isolations = match rollout.isolations() {
+            names if names.is_empty() => names,
+            names => format!("{names} isolation; "),
+        };
+        let elsewhere = if matrix.has_gaps() {
+            ", - does not land there"
+        } else {
+            ""
+        };
+        let legend = format!(
+            "{isolations}ok starts, ! starts but look, NO does not start, ? not known{elsewhere}"
+        );
+        writeln!(out, "{}", screen.wrapped("", &legend))?;
+    }
+    if !matrix.nowhere.is_empty() {
+        let names = in_words(labels(&matrix.nowhere).into_iter());
+        let line = format!("on no node, and so not shown: {names}");
+        writeln!(out, "{}", screen.wrapped("", &line))?;
+    }
+    Ok(())
+}
+
+impl Screen {
+    fn paint(self, colour: &str, text: impl Display) -> String {
+        if self.colour {
+            format!("\x1b[{colour}m{text}\x1b[0m")
+        } else {
+            text.to_string()
+        }
+    }
+
+    /// A sentence behind a label, in lines that fit.
+    fn wrapped(self, label: &str, text: &str) -> String {
+        if !self.wraps {
+            return format!("{label}{text}");
+        }
+        let indent = label.chars().count();
+        let mut wrapped = label.to_owned();
+        let mut used = indent;
+        for (index, word) in text.split(' ').enumerate() {
+            let length = word.chars().count();
+            if index > 0 {
+                if used + 1 + length > self.width {
+                    wrapped.push('\n');
+                    wrapped.extend(std::iter::repeat_n(' ', indent));
+                    used = indent;
+                } else {
+                    wrapped.push(' ');
+                    used += 1;
+                }
+            }
+            wrapped.push_str(word);
+            used += length;
+        }
+        wrapped
+    }
+}
+
+fn colour_of(starts: Starts) -> &'static str {
+    match starts {
+        Starts::Nowhere | Starts::Unplaced => RED,
+        Starts::Somewhere | Starts::Warned => YELLOW,
+        Starts::Unknown => MAGENTA,
+        Starts::Everywhere => GREEN,
+    }
+}
+
+fn colour_of_outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Compatible => GREEN,
+        Outcome::Warning => YELLOW,
+        Outcome::Incompatible => RED,
+        Outcome::Unknown => MAGENTA,
+    }
 }
 
 fn mark(outcome: Option<Outcome>) -> &'static str {

@@ -13,6 +13,7 @@ mod image;
 mod notices;
 mod placement;
 mod plan;
+mod prospects;
 mod simulate;
 
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ pub use image::{Content, Image, Variant, is_host_process};
 pub use notices::Notice;
 pub use placement::{Placement, Selection};
 pub use plan::{Action, Plan};
+pub use prospects::{Prospect, Starts, Subject, Tally, decides};
 pub use simulate::{Named, Simulation, apply_hotfix};
 
 use finding::Judge;
@@ -88,6 +90,8 @@ pub struct Rollout {
     pub plan: Option<Plan>,
     /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
     pub what_if: Vec<String>,
+    /// What becomes of the workloads as things are, where something is taken to be otherwise.
+    pub as_it_is: Option<Tally>,
 }
 
 /// One answer.
@@ -184,6 +188,7 @@ impl Rollout {
             skipped,
             plan: None,
             what_if: Vec::new(),
+            as_it_is: None,
         }
     }
 

@@ -25,7 +25,7 @@ use super::finding::is_mendable;
 use super::image::{Content, Image, Variant};
 use super::placement::Group;
 use super::simulate::move_to;
-use super::{Finding, Request, Rollout, Summary};
+use super::{Finding, Request, Rollout, Summary, Tally};
 use crate::cluster::nodes::Node;
 use crate::oci::store::Location;
 use crate::windows::compat::Outcome;
@@ -44,6 +44,8 @@ pub struct Plan {
     pub actions: Vec<Action>,
     /// How everything comes out then: what none of the actions mends is still there.
     pub then: Summary,
+    /// What becomes of the workloads then.
+    pub tally: Tally,
 }
 
 /// One thing to do.
@@ -91,6 +93,7 @@ impl Plan {
             return Self {
                 actions: Vec::new(),
                 then: rollout.summary,
+                tally: rollout.tally(),
             };
         }
         let (pins, graph, choice) = choose(request, rollout);
@@ -99,11 +102,16 @@ impl Plan {
         actions.extend(rebuilds(&graph, &choice, &mut after));
         actions.extend(patches(&graph, &choice, &mut after));
         let then = if actions.is_empty() {
-            rollout.summary
+            (rollout.summary, rollout.tally())
         } else {
-            Rollout::new(after).summary
+            let after = Rollout::new(after);
+            (after.summary, after.tally())
         };
-        Self { actions, then }
+        Self {
+            actions,
+            then: then.0,
+            tally: then.1,
+        }
     }
 }
 

@@ -105,7 +105,8 @@ fn the_matrix_fits_the_terminal_however_many_images_there_are() {
         text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
     );
-    assert!(text.contains("[120] 20348.119"), "{text}");
+    assert!(text.contains("  20348.119\n"), "{text}");
+    assert!(text.starts_with("120 images "), "{text}");
 }
 
 #[test]
@@ -127,7 +128,10 @@ fn many_hosts_are_shown_by_build() {
         .write_stdin(nodes)
         .assert()
         .code(0)
-        .stdout(contains("17763.973 (50 hosts)").and(contains("17763.974 (50 hosts)")));
+        .stdout(
+            contains("17763.973 · Server 2019 · 50 nodes  ok")
+                .and(contains("17763.974 · Server 2019 · 50 nodes  ok")),
+        );
 }
 
 #[test]

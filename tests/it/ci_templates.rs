@@ -95,7 +95,10 @@ fn the_script_writes_every_report_and_keeps_the_answer() {
     let (code, said) = run("17763.973 20348.1", "127.0.0.1:1/other:1");
     assert_eq!(code, 1, "{said}");
     for (name, part) in [
-        ("check-compat.md", "### Not everything starts"),
+        (
+            "check-compat.md",
+            "### 1 workload cannot be judged; 1 image cannot be judged",
+        ),
         ("check-compat.xml", "<testsuites"),
         ("check-compat.sarif", "\"2.1.0\""),
         ("check-compat.html", "<!DOCTYPE html>"),

@@ -141,7 +141,9 @@ async fn the_page_shows_filters_and_explains() {
     let folder = tempfile::tempdir().unwrap();
     browser.open(&shop(folder.path())).await;
 
-    assert_eq!(browser.text("h1").await, "Not everything starts");
+    let headline = "1 workload lands on no node · 2 can land where they do not start · \
+                    1 starts with a warning · 1 is safe";
+    assert_eq!(browser.text("h1").await, headline);
     assert_eq!(browser.count("tbody tr").await, 4);
     assert_eq!(browser.count("tbody td").await, 12);
     let signs = browser.eval("return [...document.querySelectorAll('tbody td button')].map(b => b.textContent).join('')").await;
@@ -241,7 +243,11 @@ async fn keys_and_screen_readers_find_their_way() {
     browser.open(&shop(folder.path())).await;
     let nodes = browser.accessibility_tree().await;
     for (role, name) in [
-        ("heading", "Not everything starts"),
+        (
+            "heading",
+            "1 workload lands on no node · 2 can land where they do not start · \
+             1 starts with a warning · 1 is safe",
+        ),
         ("search", "Filter the matrix"),
         ("searchbox", "Node"),
         ("columnheader", "web:1.4 registry.example/shop/"),

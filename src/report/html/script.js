@@ -291,7 +291,7 @@ function explain(row, image, button) {
     if (workloads.length) about.push(`for ${someOf(workloads)}`);
     details.append(answerPart(finding, about));
   }
-  const alsoAbout = data.problems.filter((problem) => problem.image === image && problem.hosts === 0);
+  const alsoAbout = data.problems.filter((problem) => problem.images.includes(image) && problem.hosts === 0);
   if (alsoAbout.length) details.append(make('h3', { textContent: 'About this image everywhere' }));
   for (const problem of alsoAbout) details.append(answerPart(data.findings[problem.finding], workloadsOf(problem)));
   // Where the details are below the matrix, they may be out of sight.
@@ -306,17 +306,15 @@ function someOf(names) {
 const workloadsOf = (problem) => problem.workloads.length
   ? [`for ${someOf(problem.workloads.map((workload) => data.workloads[workload]))}`] : [];
 
-const keyOf = (finding, image) => `${finding}:${image}`;
-
 /** For every problem that hosts have, which ones; worked out when the first node is looked for. */
 let hostsOfProblems = null;
 function findHostsOfProblems() {
   const found = new Map(data.problems.filter((problem) => problem.hosts)
-    .map((problem) => [keyOf(problem.finding, problem.image), new Uint8Array(hostCount)]));
+    .map((problem) => [problem.finding, new Uint8Array(hostCount)]));
   for (const placement of data.placements) {
     const { hosts, groupOf } = selections[placement.selection];
-    for (const [image, findings] of placement.images) {
-      const problems = findings.map((finding) => found.get(keyOf(finding, image)));
+    for (const [, findings] of placement.images) {
+      const problems = findings.map((finding) => found.get(finding));
       for (const host of hosts) {
         const problem = problems[groupOf.get(data.hosts[host][1])];
         if (problem) problem[host] = 1;
@@ -329,7 +327,7 @@ function findHostsOfProblems() {
 function isAboutNodes(problem) {
   if (lookedFor.length === hostCount) return true;
   hostsOfProblems ??= findHostsOfProblems();
-  const has = hostsOfProblems.get(keyOf(problem.finding, problem.image));
+  const has = hostsOfProblems.get(problem.finding);
   return has !== undefined && lookedFor.some((host) => has[host]);
 }
 
@@ -338,7 +336,7 @@ function problemFits(problem) {
   const workloadQuery = byId('find-workload').value.trim();
   const imageQuery = byId('find-image').value.trim();
   return (state.level === null || finding.level === state.level)
-    && (!imageQuery || (problem.image !== null && matches(data.images[problem.image], imageQuery)))
+    && (!imageQuery || (problem.images.some((image) => matches(data.images[image], imageQuery))))
     && isAboutNodes(problem)
     && (!workloadQuery || problem.workloads.some((workload) => matches(data.workloads[workload], workloadQuery)));
 }
@@ -347,8 +345,8 @@ function drawProblems() {
   const fitting = data.problems.filter(problemFits);
   const list = byId('problems');
   list.replaceChildren(...fitting.slice(0, state.problems).map((problem) => {
-    const title = problem.image === null ? someOf(problem.workloads.map((workload) => data.workloads[workload])) : data.images[problem.image];
-    const about = problem.image === null ? [] : workloadsOf(problem);
+    const title = problem.images.length ? someOf(problem.images.map((image) => data.images[image])) : someOf(problem.workloads.map((workload) => data.workloads[workload]));
+    const about = !problem.images.length ? [] : workloadsOf(problem);
     if (problem.hosts) about.unshift(`on ${problem.hosts_in_words}`);
     return make('li', { className: 'answer' }, make('h3', { textContent: title }), answerPart(data.findings[problem.finding], about));
   }));

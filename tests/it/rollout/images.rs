@@ -184,7 +184,10 @@ fn a_check_has_every_field_that_the_contract_names() {
         keys.sort();
         keys
     };
-    assert_eq!(keys(&report), ["checks", "compatible", "plan", "summary"]);
+    assert_eq!(
+        keys(&report),
+        ["checks", "compatible", "plan", "summary", "workloads"]
+    );
     assert_eq!(
         keys(&report["summary"]),
         ["compatible", "incompatible", "unknown", "warning"]

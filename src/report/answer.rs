@@ -1,0 +1,348 @@
+//! The answer that every report begins with: what becomes of the workloads, an outage before a risk,
+//! each with what mends it.
+
+use std::collections::HashMap;
+
+use super::names::{self, count};
+use super::{hosts_in_words, in_words};
+use crate::rollout::{Finding, Prospect, Rollout, Starts, Subject, decides, severity};
+use crate::windows::compat::Outcome;
+
+/// One part of the answer: how many come out so, in words, and what may be listed behind them.
+pub(super) struct Part {
+    pub(super) starts: Starts,
+    /// `2 workloads start nowhere`.
+    pub(super) words: String,
+    /// The names of what is to be looked at first.
+    pub(super) names: Vec<String>,
+}
+
+/// Workloads that come out alike, and that the same mends.
+pub(super) struct Case<'a> {
+    pub(super) starts: Starts,
+    /// Indexes of workloads, in their order.
+    pub(super) workloads: Vec<usize>,
+    /// Their nodes, and on how many of these they start, where that is the same for all.
+    nodes: Option<(usize, usize)>,
+    /// Each image once.
+    pub(super) causes: Vec<Cause<'a>>,
+    pub(super) fixes: Vec<Advice<'a>>,
+}
+
+/// What to do, and what to type for that.
+pub(super) type Advice<'a> = (&'a str, &'a [String]);
+
+/// What keeps a workload from starting, or from being known to start; or what is to be looked at.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Cause<'a> {
+    /// Index of the image; absent where it is about the workload alone.
+    pub(super) image: Option<usize>,
+    pub(super) finding: &'a Finding,
+    /// Indexes of hosts; none where it is about no host.
+    pub(super) hosts: Vec<u32>,
+}
+
+/// The answer about workloads, and the one about images that were asked about by themselves: the
+/// parts that there are, the worst first.
+pub(super) fn answers(rollout: &Rollout) -> Vec<Vec<Part>> {
+    let workloads = names::workloads(rollout);
+    let mut of_workloads: HashMap<Starts, Vec<String>> = HashMap::new();
+    let mut of_images: HashMap<Starts, Vec<String>> = HashMap::new();
+    for prospect in rollout.prospects() {
+        let (own, name) = match prospect.subject {
+            Subject::Workload(index) => (&mut of_workloads, workloads[index].clone()),
+            Subject::Image(index) => (&mut of_images, rollout.images[index].label()),
+        };
+        own.entry(prospect.starts).or_default().push(name);
+    }
+    [("workload", of_workloads), ("image", of_images)]
+        .into_iter()
+        .filter(|(_, named)| !named.is_empty())
+        .map(|(noun, mut named)| {
+            let mut noun = Some(noun);
+            let parts = Starts::ALL.into_iter().filter_map(|starts| {
+                let names = named.remove(&starts)?;
+                let words = part_in_words(starts, names.len(), noun.take());
+                Some(Part {
+                    starts,
+                    words,
+                    names,
+                })
+            });
+            parts.collect()
+        })
+        .collect()
+}
+
+/// The answer as a heading, without names.
+pub(super) fn headline(rollout: &Rollout) -> String {
+    let answers = answers(rollout);
+    let lines = answers.iter().map(|parts| {
+        let words = parts.iter().map(|part| part.words.as_str());
+        words.collect::<Vec<_>>().join(" · ")
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
+        "There is nothing to check".to_owned()
+    } else {
+        lines.join("; ")
+    }
+}
+
+/// What becomes of the workloads as things are, where a report takes them to be otherwise.
+pub(super) fn as_it_is(rollout: &Rollout) -> Option<String> {
+    let tally = rollout.as_it_is?;
+    let mut noun = Some(if rollout.workloads.is_empty() {
+        "image"
+    } else {
+        "workload"
+    });
+    let parts = Starts::ALL
+        .into_iter()
+        .filter(|starts| tally.of(*starts) > 0)
+        .map(|starts| part_in_words(starts, tally.of(starts), noun.take()));
+    Some(format!(
+        "As it is: {}",
+        parts.collect::<Vec<_>>().join(" · ")
+    ))
+}
+
+impl Part {
+    /// The words, with the first few names of what is out of order altogether.
+    pub(super) fn with_names(&self) -> String {
+        match self.starts {
+            Starts::Nowhere | Starts::Unplaced | Starts::Unknown => {
+                format!("{}: {}", self.words, in_words(self.names.iter().cloned()))
+            }
+            Starts::Somewhere | Starts::Warned | Starts::Everywhere => self.words.clone(),
+        }
+    }
+}
+
+fn part_in_words(starts: Starts, number: usize, noun: Option<&str>) -> String {
+    let subject = noun.map_or_else(|| number.to_string(), |noun| count(number, noun));
+    let (one, several) = match starts {
+        Starts::Nowhere => ("starts nowhere", "start nowhere"),
+        Starts::Unplaced => ("lands on no node", "land on no node"),
+        Starts::Somewhere => (
+            "can land where it does not start",
+            "can land where they do not start",
+        ),
+        Starts::Unknown => ("cannot be judged", "cannot be judged"),
+        Starts::Warned => ("starts with a warning", "start with warnings"),
+        Starts::Everywhere => ("is safe", "are safe"),
+    };
+    format!("{subject} {}", if number == 1 { one } else { several })
+}
+
+/// The workloads for which something has to be done or found out, the worst first.
+pub(super) fn cases(rollout: &Rollout) -> Vec<Case<'_>> {
+    let mut places: HashMap<_, usize> = HashMap::new();
+    let mut cases: Vec<Case<'_>> = Vec::new();
+    for prospect in rollout.prospects() {
+        let Subject::Workload(workload) = prospect.subject else {
+            continue;
+        };
+        if !prospect.starts.needs_action() {
+            continue;
+        }
+        let found = in_short(causes(rollout, &prospect, workload), prospect.starts);
+        let fixes = fixes(&found);
+        let commands: Vec<&[String]> = fixes.iter().map(|(_, commands)| *commands).collect();
+        // What is typed says what is done; where nothing is, the words have to.
+        let words = fixes.iter().filter(|(_, commands)| commands.is_empty());
+        let words: Vec<&str> = words.map(|(fix, _)| *fix).collect();
+        let key = (prospect.starts, commands, words);
+        let nodes = Some((prospect.starts_on, prospect.nodes));
+        if let Some(&place) = places.get(&key) {
+            let case = &mut cases[place];
+            case.workloads.push(workload);
+            case.nodes = case.nodes.filter(|known| Some(*known) == nodes);
+            let new = found.into_iter().filter(|it| !case.causes.contains(it));
+            case.causes.extend(new.collect::<Vec<_>>());
+            for (known, own) in case.fixes.iter_mut().zip(fixes) {
+                // Beside others, an image is called by its name, which is longer than "the image".
+                if own.0.len() > known.0.len() {
+                    *known = own;
+                }
+            }
+            continue;
+        }
+        places.insert(key, cases.len());
+        cases.push(Case {
+            starts: prospect.starts,
+            workloads: vec![workload],
+            nodes,
+            causes: found,
+            fixes,
+        });
+    }
+    cases.sort_by_key(|case| case.starts);
+    cases
+}
+
+/// What is behind a workload's outlook, in short: of each image what is found on most nodes, as if it
+/// were found on all of them.
+pub(super) fn in_short(mut causes: Vec<Cause<'_>>, starts: Starts) -> Vec<Cause<'_>> {
+    if starts.needs_action() {
+        causes.retain(|cause| {
+            cause.finding.outcome != Outcome::Warning || decides(cause.finding.rule)
+        });
+    }
+    causes.sort_by_key(|cause| {
+        let nodes = cause.hosts.len();
+        std::cmp::Reverse((severity(cause.finding.outcome), nodes))
+    });
+    let mut once: Vec<Cause<'_>> = Vec::new();
+    for cause in causes {
+        let alike = |it: &&mut Cause<'_>| {
+            it.image.is_some()
+                && it.image == cause.image
+                && it.finding.outcome == cause.finding.outcome
+        };
+        match once.iter_mut().find(alike) {
+            Some(known) => known.hosts.extend(cause.hosts),
+            None => once.push(cause),
+        }
+    }
+    once
+}
+
+/// What keeps a workload from starting everywhere, the worst first, and what is to be looked at.
+pub(super) fn causes<'a>(
+    rollout: &'a Rollout,
+    prospect: &Prospect<'a>,
+    workload: usize,
+) -> Vec<Cause<'a>> {
+    let notices = rollout.notices.iter();
+    let mut causes: Vec<Cause<'a>> = notices
+        .filter(|notice| notice.workload == Some(workload))
+        .map(|notice| Cause {
+            image: notice.image,
+            finding: &notice.finding,
+            hosts: Vec::new(),
+        })
+        .collect();
+    for placed in &prospect.placement.images {
+        let own = causes.len();
+        for (group, finding) in prospect
+            .placement
+            .selection
+            .groups
+            .iter()
+            .zip(&placed.findings)
+        {
+            if finding.outcome == Outcome::Compatible {
+                continue;
+            }
+            let known = causes[own..].iter_mut().find(|it| *it.finding == **finding);
+            match known {
+                Some(cause) => cause.hosts.extend(&group.hosts),
+                None => causes.push(Cause {
+                    image: Some(placed.image),
+                    finding,
+                    hosts: group.hosts.clone(),
+                }),
+            }
+        }
+    }
+    causes.sort_by_key(|cause| {
+        let decides = decides(cause.finding.rule);
+        std::cmp::Reverse((severity(cause.finding.outcome), decides))
+    });
+    causes
+}
+
+impl Cause<'_> {
+    /// `registry.example/web:1.4 on 29 nodes such as win-a: REASON`.
+    pub(super) fn in_words(&self, rollout: &Rollout) -> String {
+        let mut words = match self.image {
+            Some(image) => rollout.images[image].label(),
+            None => return self.finding.reason.clone(),
+        };
+        if !self.hosts.is_empty() {
+            words.push_str(" on ");
+            let hosts: Vec<usize> = self.hosts.iter().map(|&host| host as usize).collect();
+            words.push_str(&hosts_in_words(rollout, &hosts));
+        }
+        format!("{words}: {}", self.finding.reason)
+    }
+}
+
+/// What to do, each advice once, with what to type for it.
+pub(super) fn fixes<'a>(causes: &[Cause<'a>]) -> Vec<Advice<'a>> {
+    let mut fixes: Vec<Advice<'a>> = Vec::new();
+    for cause in causes {
+        let Some(fix) = &cause.finding.fix else {
+            continue;
+        };
+        let commands = cause.finding.commands.as_slice();
+        let is_known = fixes
+            .iter()
+            .any(|(known, own)| *own == commands && (!own.is_empty() || known == fix));
+        if !is_known {
+            fixes.push((fix.as_str(), commands));
+        }
+    }
+    fixes
+}
+
+impl Case<'_> {
+    /// `shop/web`, with how many more there are.
+    pub(super) fn who(&self, names: &[String]) -> String {
+        in_words(self.workloads.iter().map(|&index| names[index].clone()))
+    }
+
+    /// `starts nowhere, on none of 4 nodes`.
+    pub(super) fn outlook(&self) -> String {
+        let number = self.workloads.len();
+        match self.nodes {
+            Some((starts_on, nodes)) => outlook(self.starts, starts_on, nodes, number),
+            None => without_number(self.starts, number),
+        }
+    }
+
+    /// Why, the first few images, and how many more there are.
+    pub(super) fn whys(&self, rollout: &Rollout) -> (Vec<(String, &'static str)>, usize) {
+        let shown = self.causes.iter().take(WHYS).map(|cause| {
+            let rule = cause.finding.rule;
+            (cause.in_words(rollout), rule)
+        });
+        (shown.collect(), self.causes.len().saturating_sub(WHYS))
+    }
+}
+
+/// So many reasons are enough to see what is wrong.
+const WHYS: usize = 3;
+
+fn without_number(starts: Starts, number: usize) -> String {
+    let words = part_in_words(starts, number, None);
+    words
+        .split_once(' ')
+        .map_or("", |(_, what)| what)
+        .to_owned()
+}
+
+/// `starts nowhere: on none of 4 nodes`, of so many workloads.
+pub(super) fn outlook(starts: Starts, starts_on: usize, nodes: usize, number: usize) -> String {
+    let what = without_number(starts, number);
+    let of_nodes = count(nodes, "node");
+    match starts {
+        Starts::Unplaced => what,
+        Starts::Nowhere if nodes == 1 => {
+            let them = if number == 1 { "it" } else { "them" };
+            format!("{what}; 1 node takes {them}")
+        }
+        Starts::Nowhere => format!("{what}, on none of {of_nodes}"),
+        Starts::Unknown => format!("{what} on {} of {of_nodes}", nodes - starts_on),
+        Starts::Somewhere => {
+            let it = if number == 1 {
+                "it starts"
+            } else {
+                "they start"
+            };
+            format!("{what}; {it} on {starts_on} of {of_nodes}")
+        }
+        Starts::Warned | Starts::Everywhere => format!("{what} on {of_nodes}"),
+    }
+}

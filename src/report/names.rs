@@ -1,0 +1,123 @@
+//! What people call workloads, images and nodes in a report: as short as tells them apart.
+
+use std::collections::HashMap;
+
+use crate::foreign::Foreign;
+use crate::rollout::{Image, Rollout};
+
+/// `shop/web`, with the kind where several share that name.
+pub(super) fn workloads(rollout: &Rollout) -> Vec<String> {
+    let mut counts: HashMap<(&str, &str), usize> = HashMap::new();
+    let ids = || rollout.workloads.iter().map(|workload| &workload.id);
+    for id in ids() {
+        *counts.entry((&id.namespace, &id.name)).or_default() += 1;
+    }
+    let is_alone = |key| counts.get(&key) == Some(&1);
+    ids()
+        .map(|id| {
+            if is_alone((&id.namespace, &id.name)) {
+                format!("{}/{}", id.namespace, id.name)
+            } else {
+                id.to_string()
+            }
+        })
+        .collect()
+}
+
+/// `web:1.4`, with as much of the path and the registry before it as tells images apart.
+pub(super) fn images(rollout: &Rollout) -> Vec<String> {
+    let mut counts: HashMap<&str, usize> = HashMap::new();
+    for reference in rollout
+        .images
+        .iter()
+        .filter_map(|it| it.reference.as_deref())
+    {
+        for end in ends(reference) {
+            *counts.entry(end).or_default() += 1;
+        }
+    }
+    let name = |image: &Image| match image.reference.as_deref() {
+        Some(reference) => {
+            let alone = ends(reference).find(|end| counts.get(end) == Some(&1));
+            alone.unwrap_or(reference).to_owned()
+        }
+        None => image.label(),
+    };
+    rollout.images.iter().map(name).collect()
+}
+
+/// The ends of a reference that say ever more: `web:1.4`, `shop/web:1.4`, … What is a path on this
+/// machine has one.
+fn ends(reference: &str) -> impl Iterator<Item = &str> {
+    let is_path = reference.starts_with("oci:") || reference.starts_with("docker-archive:");
+    let slashes = reference.rmatch_indices('/').map(|(at, _)| at + 1);
+    slashes
+        .filter(move |_| !is_path)
+        .chain([0])
+        .map(|start| &reference[start..])
+}
+
+/// A text of at most so many characters, with what is too much left out of its middle.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let kept = most.saturating_sub(1);
+    // The end says more: it has the tag, the number.
+    let (start, end) = (kept / 2, kept - kept / 2);
+    let first = text.chars().take(start);
+    let last = text.chars().skip(length - end);
+    first.chain(['…']).chain(last).collect()
+}
+
+/// `29 nodes`.
+pub(super) fn count(number: usize, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
+/// What others wrote, as it may be shown.
+pub(super) fn shown(text: impl std::fmt::Display) -> String {
+    Foreign(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_as_much_as_tells_them_apart() {
+        let image = |reference: &str| Image {
+            reference: Some(reference.to_owned()),
+            ..Image::of_version(crate::windows::version::WindowsVersion::new(17763, 973))
+        };
+        let rollout = Rollout::new(crate::rollout::Request {
+            images: [
+                "a.lan/shop/web:1",
+                "a.lan/team/web:1",
+                "b.lan/team/web:1",
+                "a.lan/x/api:2",
+                "oci:./web:1",
+            ]
+            .map(image)
+            .into(),
+            ..Default::default()
+        });
+        let names = [
+            "shop/web:1",
+            "a.lan/team/web:1",
+            "b.lan/team/web:1",
+            "api:2",
+            "oci:./web:1",
+        ];
+        assert_eq!(images(&rollout), names);
+    }
+
+    #[test]
+    fn what_is_too_long_loses_its_middle() {
+        assert_eq!(shortened("service-17:1.4", 20), "service-17:1.4");
+        assert_eq!(shortened("service-17:1.4", 9), "serv…:1.4");
+        assert_eq!(shortened("äöüäöü", 3), "ä…ü");
+        assert_eq!(shortened("abc", 1), "…");
+    }
+}

@@ -1,0 +1,151 @@
+//! A table that is never wider than the terminal: headings lose their middle, and columns that have
+//! no room stand below.
+
+use std::collections::HashSet;
+use std::io::{self, Write};
+use std::ops::Range;
+
+use crate::report::names::shortened;
+
+/// Two spaces between columns.
+const GAP: usize = 2;
+
+/// A column's heading keeps so many characters, if it has them.
+const LEAST: usize = 12;
+
+/// The longest heading that is not shortened where there is room for it.
+const MOST: usize = 40;
+
+/// The headings, and how wide each column is.
+pub(super) struct Grid {
+    rows: Vec<String>,
+    row_width: usize,
+    columns: Vec<String>,
+    width: usize,
+}
+
+impl Grid {
+    /// A grid for these rows and columns, `width` characters wide.
+    pub(super) fn new(corner: &str, rows: &[String], columns: &[String], width: usize) -> Self {
+        let longest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max();
+        let total: usize = columns.iter().map(|text| text.chars().count() + GAP).sum();
+        // What the columns do not take is for the headings of the rows; half of it at least, up to
+        // what a heading may have.
+        let least = (width / 2).min(MOST).max(width / 3).max(LEAST);
+        let row_width = longest(rows)
+            .unwrap_or(0)
+            .max(corner.len())
+            .min(least.max(width.saturating_sub(total)));
+        let room = width.saturating_sub(row_width).max(GAP + 2);
+        let even = room / columns.len().max(1);
+        let most = longest(columns).unwrap_or(0).min(room - GAP);
+        let mut kept = even
+            .saturating_sub(GAP)
+            .clamp(LEAST.min(most), most.min(MOST));
+        let short = |kept: usize| -> Vec<String> {
+            columns.iter().map(|text| shortened(text, kept)).collect()
+        };
+        if total <= room {
+            kept = most;
+        }
+        let wanted: HashSet<&String> = columns.iter().collect();
+        // As long as two of them look alike, they get more room.
+        while kept < most && short(kept).iter().collect::<HashSet<_>>().len() < wanted.len() {
+            kept += 1;
+        }
+        Self {
+            rows: rows.iter().map(|text| shortened(text, row_width)).collect(),
+            row_width,
+            columns: short(kept),
+            width: room,
+        }
+    }
+
+    /// Writes it; `cell` says what stands at a row and a column, and how wide that looks.
+    pub(super) fn write(
+        &self,
+        corner: &str,
+        cell: impl Fn(usize, usize) -> (String, usize),
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let row_width = self.row_width;
+        for band in self.bands() {
+            write!(out, "{corner:row_width$}")?;
+            for heading in &self.columns[band.clone()] {
+                write!(out, "  {heading}")?;
+            }
+            writeln!(out)?;
+            for (row, heading) in self.rows.iter().enumerate() {
+                write!(out, "{heading:row_width$}")?;
+                let mut padding = 0;
+                for column in band.clone() {
+                    let (mark, looks) = cell(row, column);
+                    write!(out, "{:padding$}  {mark}", "")?;
+                    padding = self.columns[column].chars().count().saturating_sub(looks);
+                }
+                writeln!(out)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Groups of columns that fit beside the row headings; each holds at least one.
+    fn bands(&self) -> Vec<Range<usize>> {
+        let mut bands = Vec::new();
+        let (mut start, mut used) = (0, 0);
+        for (index, heading) in self.columns.iter().enumerate() {
+            let needed = heading.chars().count().max(2) + GAP;
+            if used + needed > self.width && index > start {
+                bands.push(start..index);
+                (start, used) = (index, 0);
+            }
+            used += needed;
+        }
+        bands.push(start..self.columns.len());
+        bands
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn drawn(rows: &[String], columns: &[String], width: usize) -> String {
+        let mut out = Vec::new();
+        let grid = Grid::new("node", rows, columns, width);
+        grid.write("node", |_, _| ("NO".to_owned(), 2), &mut out)
+            .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn headings_that_look_alike_get_more_room() {
+        let columns = ["service-one-of-team:1", "service-two-of-team:1"].map(str::to_owned);
+        let text = drawn(&["n".to_owned()], &columns, 40);
+        assert_eq!(
+            text.lines().next(),
+            Some("node  service-o…f-team:1  service-t…f-team:1")
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn no_line_is_wider_than_the_terminal(
+            rows in prop::collection::vec("[a-z0-9.ä ]{0,80}", 0..4),
+            columns in prop::collection::hash_set("[a-z/:.ö-]{1,60}", 1..12),
+            width in 20_usize..200,
+        ) {
+            let columns: Vec<String> = columns.into_iter().collect();
+            let text = drawn(&rows, &columns, width);
+            for line in text.lines() {
+                prop_assert!(line.trim_end().chars().count() <= width, "{line:?} of {width}");
+            }
+            let heads = text.lines().filter(|line| line.starts_with("node")).count();
+            prop_assert_eq!(text.matches("NO").count(), rows.len() * columns.len(), "{} bands", heads);
+        }
+    }
+}

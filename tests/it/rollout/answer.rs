@@ -1,0 +1,241 @@
+//! What becomes of the workloads: the answer that every report begins with.
+
+use predicates::prelude::*;
+
+use super::*;
+use crate::support::component;
+
+/// Nodes of two builds, the first of them labelled.
+fn nodes(folder: &tempfile::TempDir) -> String {
+    let mut list = [
+        what_if::node("a", "17763.5696"),
+        what_if::node("b", "17763.5696"),
+        what_if::node("c", "20348.2402"),
+        what_if::node("d", "20348.2402"),
+    ];
+    list[0]["metadata"]["labels"]["pool"] = json!("one");
+    let file = folder.path().join("nodes.json");
+    fs::write(&file, json!({"kind": "List", "items": list}).to_string()).unwrap();
+    file.display().to_string()
+}
+
+/// A check of pods, each with its name, its images and more of its spec, and of what the images are.
+fn check_pods(folder: &tempfile::TempDir, pods: &[(&str, &[&str], &str)]) -> Command {
+    let images = json!({"images": [
+        {"reference": "r.example/old:1", "os_version": "10.0.17763.5696"},
+        {"reference": "r.example/new:1", "os_version": "10.0.20348.2402"},
+        {"reference": "r.example/both:1", "os_version": "10.0.17763.5696"},
+        {"reference": "r.example/both:1", "os_version": "10.0.20348.2402"},
+        {"reference": "r.example/gone:1", "os_version": "10.0.18363.1556"},
+    ]});
+    let file = folder.path().join("images.json");
+    fs::write(&file, images.to_string()).unwrap();
+    let items = pods.iter().map(|(name, images, more)| {
+        let containers: Vec<Value> = images
+            .iter()
+            .map(|image| match *image {
+                "" => json!({"name": "c"}),
+                image => json!({"name": "c", "image": format!("r.example/{image}:1")}),
+            })
+            .collect();
+        let mut pod = json!({
+            "kind": "Pod", "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"nodeSelector": {"kubernetes.io/os": "windows"}, "containers": containers},
+        });
+        if let Some((key, value)) = more.split_once('=') {
+            pod["spec"]["nodeSelector"][key] = json!(value);
+        }
+        if *more == "hyperv" {
+            pod["metadata"]["annotations"] =
+                json!({"experimental.windows.kubernetes.io/isolation-type": "hyperv"});
+        }
+        pod
+    });
+    let items: Vec<Value> = items.collect();
+    let file = folder.path().join("workloads.json");
+    fs::write(&file, json!({"kind": "List", "items": items}).to_string()).unwrap();
+    let mut command = wincimg();
+    command
+        .current_dir(folder.path())
+        .args(["--offline", "--workloads", "workloads.json"])
+        .args(["--images", "images.json", "--nodes", &nodes(folder)]);
+    command
+}
+
+#[test]
+fn a_workload_starts_where_all_of_its_containers_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let pods: [(&str, &[&str], &str); 10] = [
+        ("everywhere", &["both"], ""),
+        (
+            "pinned",
+            &["old"],
+            "node.kubernetes.io/windows-build=10.0.17763",
+        ),
+        ("somewhere", &["both", "old"], ""),
+        ("never-together", &["old", "new"], ""),
+        ("nowhere", &["gone"], ""),
+        ("no-node", &["both"], "pool=none"),
+        ("unread", &["both", "secret"], ""),
+        ("half-read", &["old", "secret"], ""),
+        ("no-image", &["both", ""], ""),
+        ("hidden", &["gone", ""], "pool=one"),
+    ];
+    let (code, report) = answer_of(&mut check_pods(&folder, &pods));
+    assert_eq!(code, 1);
+    let workloads = report["workloads"].as_array().unwrap();
+    let found: Vec<(&str, &str, u64, u64)> = workloads
+        .iter()
+        .map(|workload| {
+            (
+                workload["name"].as_str().unwrap(),
+                workload["starts"].as_str().unwrap(),
+                workload["starts_on"].as_u64().unwrap(),
+                workload["nodes"].as_u64().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("everywhere", "everywhere", 4, 4),
+            ("pinned", "everywhere", 2, 2),
+            ("somewhere", "somewhere", 2, 4),
+            ("never-together", "nowhere", 0, 4),
+            ("nowhere", "nowhere", 0, 4),
+            ("no-node", "nowhere", 0, 0),
+            ("unread", "unknown", 0, 4),
+            // On nodes of 20348 it does not start, whatever the other image is.
+            ("half-read", "unknown", 0, 4),
+            ("no-image", "unknown", 0, 4),
+            ("hidden", "nowhere", 0, 1),
+        ]
+    );
+    assert_eq!(workloads[0]["rule"], Value::Null);
+    assert_eq!(workloads[5]["rule"], "no-host-selected");
+    assert_eq!(workloads[8]["rule"], "no-image");
+    for workload in &workloads[2..] {
+        assert!(workload["reason"].is_string(), "{workload}");
+        assert!(workload["fix"].is_string(), "{workload}");
+    }
+}
+
+#[test]
+fn hyper_v_runs_what_is_older() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = check_pods(&folder, &[("shop", &["gone", "old"], "")]);
+    let (code, report) = answer_of(command.args(["--isolation", "hyperv"]));
+    // 18363 is newer than the hosts of 17763.
+    assert_eq!(code, 1);
+    assert_eq!(report["workloads"][0]["starts"], "somewhere");
+    assert_eq!(report["workloads"][0]["starts_on"], 2);
+}
+
+#[test]
+fn an_outage_comes_before_a_risk_and_both_before_the_matrix() {
+    let folder = tempfile::tempdir().unwrap();
+    let pods: [(&str, &[&str], &str); 4] = [
+        ("risk", &["old"], ""),
+        ("safe", &["both"], ""),
+        ("down", &["gone"], ""),
+        ("pending", &["both"], "pool=none"),
+    ];
+    let headline = "1 workload starts nowhere: shop/down · 1 lands on no node: shop/pending · \
+                    1 can land where it does not start · 1 is safe";
+    for (format, places) in [
+        (
+            "text",
+            [headline, "\nshop/down starts", "\nplan:", "\nnode "],
+        ),
+        (
+            "markdown",
+            [
+                "### 1 workload starts nowhere · 1 lands on no node · 1 can land where it does \
+                 not start · 1 is safe\n",
+                "| shop/down | starts nowhere, on none of 4 nodes |",
+                "#### Plan",
+                "<details><summary>Nodes and images</summary>",
+            ],
+        ),
+    ] {
+        let output = check_pods(&folder, &pods)
+            .args(["--plan", "--format", format])
+            .output()
+            .unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let found = places.map(|part| text.find(part).unwrap_or_else(|| panic!("{part}: {text}")));
+        assert!(found.is_sorted() && found[0] == 0, "{text}");
+        let [down, risk] = ["shop/down start", "shop/risk can land"].map(|part| text.find(part));
+        assert!(
+            format == "markdown" || (down < risk && risk.is_some()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
+fn workloads_that_the_same_mends_are_one_case() {
+    let folder = tempfile::tempdir().unwrap();
+    let pods: [(&str, &[&str], &str); 3] = [
+        ("one", &["gone"], "pool=one"),
+        ("two", &["gone", "both"], "pool=one"),
+        ("three", &["gone"], "pool=one"),
+    ];
+    check_pods(&folder, &pods).assert().code(1).stdout(
+        predicates::str::contains(
+            "shop/one, shop/two, shop/three start nowhere; 1 node takes them\n",
+        )
+        .and(predicates::str::contains("  run: ").count(1)),
+    );
+}
+
+#[test]
+fn a_simulation_says_what_it_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    check_pods(&folder, &[("risk", &["new"], "")])
+        .args(["--simulate", "a=20348.2402", "--simulate", "b=20348.2402"])
+        .assert()
+        .code(0)
+        .stdout(predicates::str::contains(
+            "\n1 workload is safe\nAs it is: 1 workload can land where it does not start\n",
+        ));
+}
+
+#[test]
+fn on_a_terminal_lines_fit_and_verdicts_have_colours() {
+    let Some(script) = component("script") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    check_pods(&folder, &[("risk", &["old"], ""), ("safe", &["both"], "")]);
+    let program = assert_cmd::cargo::cargo_bin!("wincimg");
+    let on_terminal = |before: &str, width: usize| {
+        let check = format!(
+            "stty cols {width} rows 24; {before} {} check-compat --offline --workloads workloads.json \
+             --images images.json --nodes nodes.json --on 2024-06-01",
+            program.display()
+        );
+        let output = std::process::Command::new(&script)
+            .current_dir(folder.path())
+            .env_remove("CI")
+            .env_remove("NO_COLOR")
+            .args(["-qec", &check, "/dev/null"])
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
+        String::from_utf8(output.stdout).unwrap().replace('\r', "")
+    };
+    let text = on_terminal("", 60);
+    assert!(
+        text.contains("\x1b[33m1 workload can land where it does not start\x1b[0m"),
+        "{text}"
+    );
+    assert!(text.contains("\x1b[36m(too-old-for-host)\x1b[0m"), "{text}");
+    for width in [60, 80, 120, 200] {
+        let text = on_terminal("NO_COLOR=1", width);
+        assert!(!text.contains('\x1b'), "{text}");
+        for line in text.lines().filter(|line| !line.starts_with("  run: ")) {
+            assert!(line.chars().count() <= width, "{line:?} of {width}");
+        }
+    }
+}
