@@ -4,7 +4,8 @@
 //! go into one file.
 
 use super::RenderError;
-use crate::windows::hive::in_every_windows;
+use crate::windows::hive::exists;
+use crate::windows::inside::Unseen;
 use crate::windows::regfile::{from_edits, to_utf16};
 use crate::windows::registry::{
     DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, Typed,
@@ -100,7 +101,7 @@ pub(super) fn calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
 fn is_below_known(key: &KeyPath) -> bool {
     let mut above = key.clone();
     above.pop();
-    in_every_windows(&above) == Some(true)
+    matches!(exists(&Unseen, &above), Ok(Some(true)))
 }
 
 /// Without `/f` reg waits for an answer that nobody gives.

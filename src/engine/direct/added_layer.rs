@@ -18,7 +18,7 @@ use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Pl
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::Plan;
-use crate::windows::hive::{FileTime, empty_hive, in_every_windows, layer_hives};
+use crate::windows::hive::{FileTime, empty_hive, layer_hives};
 use crate::windows::inside::Unseen;
 use crate::windows::path::ImagePath;
 
@@ -149,7 +149,7 @@ fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, Direct
         bottom(&mut layer, time)?;
     }
     let edits = plan.registry_edits(base.inside)?;
-    for hive in layer_hives(&edits, &in_every_windows, time)? {
+    for hive in layer_hives(&edits, base.inside, time)? {
         let name = hive.name.parse().map_err(LayerError::Path)?;
         layer.hive(name, hive.bytes);
     }

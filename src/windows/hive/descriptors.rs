@@ -13,7 +13,7 @@ use super::delta::Delta;
 use super::known::{CONTROL_SET, SAM_ROOT, SECURITY_ROOT, SOFTWARE_ROOT, SYSTEM, SYSTEM_ROOT};
 use crate::windows::registry::Root;
 use crate::windows::registry::upcase::Folded;
-use crate::windows::security::{SddlError, SecurityDescriptor, Sid};
+use crate::windows::security::{Child, SddlError, SecurityDescriptor, Sid};
 
 /// Where a key is, as far as its descriptor is concerned.
 #[derive(Clone, Copy)]
@@ -110,7 +110,7 @@ fn descriptor(sddl: &str) -> Result<SecurityDescriptor, SddlError> {
 /// The descriptor of a key that Windows' setup created below one with this descriptor.
 pub(super) fn inherited(parent: &SecurityDescriptor) -> SecurityDescriptor {
     let system = Sid::local_system();
-    parent.inherited_by_key(&system, &system)
+    parent.inherited_by(Child::Key, &system, &system)
 }
 
 #[cfg(test)]

@@ -1,11 +1,13 @@
 //! The hives of a layer: all of them where one has something to say.
 
 use super::delta::Delta;
-use super::existing::{Exists, effective};
+use super::follow::followed;
+use super::settle::settle;
 use super::tree::{self, Node};
 use super::writer::write_hive;
 use super::{FileTime, Semantics, WriteError};
-use crate::windows::registry::RegistryEdit;
+use crate::windows::inside::Inside;
+use crate::windows::registry::{KeyPath, RegistryEdit};
 
 /// A file of a layer's `Hives` directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,18 +18,24 @@ pub struct HiveFile {
     pub bytes: Vec<u8>,
 }
 
-/// The files of a layer's `Hives` directory that make these edits on an image of which `exists` says
-/// what is in it. None where nothing changes. Else all five that Windows gives its own layers, which
+/// The files of a layer's `Hives` directory that make these edits on a base. None where nothing
+/// changes. Else all five that Windows gives its own layers, which
 /// have nothing but a root where nothing changes: containerd's CIM snapshotters open every hive of
 /// the layer below one that has hives.
 ///
-/// Deleting where there is nothing creates nothing.
+/// As far as the base is known, links between its keys are followed, keys that it has keep their
+/// descriptors, new ones are marked as new and inherit theirs, and deleting where there is nothing
+/// creates nothing. Of the rest it is taken that it is Windows.
 pub fn layer_hives(
     edits: &[RegistryEdit],
-    exists: Exists<'_>,
+    inside: &dyn Inside,
     timestamp: FileTime,
 ) -> Result<Vec<HiveFile>, WriteError> {
-    let mut changes = tree::apply(effective(edits, exists)?)?;
+    let mut changes = tree::apply(&followed(edits, inside)?)?;
+    for (root, tree) in &mut changes {
+        settle(tree, KeyPath::root_of(*root), inside)?;
+    }
+    changes.retain(|_, tree| !tree.is_empty());
     if changes.is_empty() {
         return Ok(Vec::new());
     }

@@ -11,10 +11,10 @@
 //! | `02` | a key whose values are replaced | hides the values below, merges the subkeys |
 //! | `03` | a key that is replaced, and every key in it | hides the key below and everything under it |
 //!
-//! A deleted value is a value of its own, with a flag that hides the one below. Whether a key exists
-//! below is not known without reading the base, so an edit that adds to a key writes `80`, which is
-//! right in both cases, and only an edit that says *replace* writes `03`. An edit that deletes needs
-//! to know: [`layer_hives`] says why.
+//! A deleted value is a value of its own, with a flag that hides the one below. Where it is not known
+//! whether the base has a key, an edit that adds to it writes `80`, which is
+//! right in both cases, and only an edit that says *replace* writes `03`. [`layer_hives`] writes for a
+//! base into which somebody has looked: `03` for what is new there.
 //!
 //! The format follows the public specification of registry files and a delta hive that Windows
 //! itself wrote. No Windows host was at hand to load what is written here.
@@ -29,6 +29,7 @@ mod changes;
 mod delta;
 mod descriptors;
 mod existing;
+mod follow;
 mod format;
 mod key;
 mod known;
@@ -36,18 +37,20 @@ mod layer;
 mod merge;
 mod reader;
 mod record;
+mod settle;
 mod shared;
 mod tree;
 mod writer;
 
 pub use changes::edits;
-pub use existing::{Exists, in_every_windows};
+pub use existing::exists;
 pub use key::{Key, Value, ValueContent};
 pub use layer::{HiveFile, layer_hives};
 pub use merge::merged;
 pub use reader::Hive;
 pub use writer::{DeltaHive, empty_hive, write_deltas};
 
+use crate::windows::inside::InsideError;
 use crate::windows::registry::{KeyPath, RegistryEdit, Root};
 use crate::windows::security::SddlError;
 
@@ -124,7 +127,7 @@ impl Layer {
 }
 
 /// Edits that no delta hive can hold.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum WriteError {
     /// The edit is about the root key of a hive.
     #[error("{} is a whole hive and can be neither deleted nor replaced", .root.short_name())]
@@ -150,6 +153,17 @@ pub enum WriteError {
         /// The key in which it deletes something.
         holder: KeyPath,
     },
+    /// The way to a key leads through a link of the base that cannot be followed.
+    #[error("cannot follow a link of the base on the way to {key}: {problem}")]
+    Link {
+        /// The key.
+        key: KeyPath,
+        /// Why not.
+        problem: &'static str,
+    },
+    /// What is known of the base cannot be read.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
     /// There is more data than a hive can address.
     #[error("the registry edits are more than one hive can hold (2 GiB, 1 GiB for one value)")]
     HiveTooLarge,

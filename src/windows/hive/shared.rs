@@ -17,7 +17,8 @@ pub(super) struct SharedDescriptors {
 }
 
 struct Shared {
-    value: SecurityDescriptor,
+    /// What it says, unless that cannot be read.
+    value: Option<SecurityDescriptor>,
     bytes: Vec<u8>,
     /// What keys below inherit, once one did.
     inherited: Option<usize>,
@@ -30,12 +31,27 @@ impl SharedDescriptors {
     /// The index of a descriptor.
     pub(super) fn intern(&mut self, descriptor: &SecurityDescriptor) -> usize {
         let bytes = descriptor.to_bytes(Layout::ListsFirst);
+        self.index(bytes, |_| Some(descriptor.clone()))
+    }
+
+    /// The index of a descriptor of the base, which stays as it is there.
+    pub(super) fn intern_bytes(&mut self, bytes: &[u8]) -> usize {
+        self.index(bytes.to_vec(), |bytes| {
+            SecurityDescriptor::from_bytes(bytes).ok()
+        })
+    }
+
+    fn index(
+        &mut self,
+        bytes: Vec<u8>,
+        read: impl FnOnce(&[u8]) -> Option<SecurityDescriptor>,
+    ) -> usize {
         if let Some(&index) = self.by_bytes.get(&bytes) {
             return index;
         }
         self.by_bytes.insert(bytes.clone(), self.all.len());
         self.all.push(Shared {
-            value: descriptor.clone(),
+            value: read(&bytes),
             bytes,
             inherited: None,
             cell: None,
@@ -44,13 +60,20 @@ impl SharedDescriptors {
         self.all.len() - 1
     }
 
-    /// The index of what a key inherits from a descriptor.
+    /// Whether anything can be inherited from a descriptor.
+    pub(super) fn is_readable(&self, index: usize) -> bool {
+        self.all[index].value.is_some()
+    }
+
+    /// The index of what a key inherits from a descriptor; of that itself where it cannot be read.
     pub(super) fn inherited(&mut self, parent: usize) -> usize {
         if let Some(inherited) = self.all[parent].inherited {
             return inherited;
         }
-        let inherited = descriptors::inherited(&self.all[parent].value);
-        let index = self.intern(&inherited);
+        let index = match self.all[parent].value.as_ref().map(descriptors::inherited) {
+            Some(inherited) => self.intern(&inherited),
+            None => parent,
+        };
         self.all[parent].inherited = Some(index);
         index
     }

@@ -12,8 +12,22 @@ use crate::windows::registry::{
 pub(super) struct Node {
     pub(super) name: String,
     pub(super) semantics: Semantics,
+    /// Whether an edit makes sure that the key is there.
+    pub(super) created: bool,
+    /// What it lies over.
+    pub(super) below: Below,
     pub(super) values: BTreeMap<Folded, ValueChange>,
     pub(super) subkeys: BTreeMap<Folded, Node>,
+}
+
+/// What the base has where a key of a delta is.
+pub(super) enum Below {
+    /// Nobody has looked.
+    Unknown,
+    /// No key, or none that shows.
+    Nothing,
+    /// A key with this descriptor.
+    Key(Vec<u8>),
 }
 
 /// What happens to a value: it gets data, or is deleted.
@@ -42,12 +56,14 @@ impl Node {
         Self {
             name: name.to_owned(),
             semantics,
+            created: false,
+            below: Below::Unknown,
             values: BTreeMap::new(),
             subkeys: BTreeMap::new(),
         }
     }
 
-    fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.values.is_empty() && self.subkeys.is_empty()
     }
 
@@ -87,7 +103,8 @@ impl Node {
             }
             KeyMode::Replace => {
                 let (name, above) = own_name(key)?;
-                let fresh = Self::new(name, Semantics::SupersedeTree);
+                let mut fresh = Self::new(name, Semantics::SupersedeTree);
+                fresh.created = true;
                 self.touch(above).subkeys.insert(Folded::new(name), fresh);
             }
             KeyMode::ReplaceValues => {
@@ -113,6 +130,7 @@ impl Node {
             if subkey.semantics == Semantics::Tombstone {
                 *subkey = Self::new(name, Semantics::SupersedeTree);
             }
+            subkey.created = true;
             subkey
         })
     }

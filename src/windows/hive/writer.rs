@@ -9,7 +9,7 @@ use super::format::{
 };
 use super::record::Record;
 use super::shared::SharedDescriptors;
-use super::tree::{self, Node, ValueChange};
+use super::tree::{self, Below, Node, ValueChange};
 use super::{FileTime, Layer, Semantics, WriteError};
 use crate::windows::registry::upcase::Folded;
 use crate::windows::registry::{RegistryEdit, Root};
@@ -73,11 +73,23 @@ fn contents(hive: Delta, tree: &Node, timestamp: FileTime) -> Result<(u32, Vec<u
         descriptors: SharedDescriptors::default(),
         timestamp,
     };
-    let place = Place {
-        parent: NOWHERE,
-        position,
-        descriptor: writer.descriptors.intern(own),
-        passed_on: writer.descriptors.intern(passed_on),
+    let descriptors = &mut writer.descriptors;
+    let place = match &tree.below {
+        Below::Key(security) => {
+            let descriptor = descriptors.intern_bytes(security);
+            Place {
+                parent: NOWHERE,
+                position,
+                descriptor,
+                passed_on: descriptor,
+            }
+        }
+        Below::Unknown | Below::Nothing => Place {
+            parent: NOWHERE,
+            position,
+            descriptor: descriptors.intern(own),
+            passed_on: descriptors.intern(passed_on),
+        },
     };
     let root_key = writer.key(tree, &place)?;
     writer.descriptors.link(&mut writer.cells);
@@ -244,15 +256,21 @@ impl Writer {
         let mut entries = Vec::with_capacity(node.subkeys.len());
         for (name, subkey) in &node.subkeys {
             let position = place.position.below(name);
-            let descriptor = match position.own() {
-                Some(own) => self.descriptors.intern(own),
-                None => self.descriptors.inherited(place.passed_on),
+            let descriptor = match (&subkey.below, position.own()) {
+                (Below::Key(security), _) => self.descriptors.intern_bytes(security),
+                (Below::Unknown, Some(own)) => self.descriptors.intern(own),
+                (Below::Unknown | Below::Nothing, _) => self.descriptors.inherited(place.passed_on),
+            };
+            let passed_on = if self.descriptors.is_readable(descriptor) {
+                descriptor
+            } else {
+                place.passed_on
             };
             let place = Place {
                 parent: cell,
                 position,
                 descriptor,
-                passed_on: descriptor,
+                passed_on,
             };
             entries.push((name, self.key(subkey, &place)?));
         }

@@ -86,6 +86,16 @@ impl RegistryEdit {
             | Self::DeleteKey { key } => key,
         }
     }
+
+    /// The key that the edit is about, to be changed.
+    pub fn key_mut(&mut self) -> &mut KeyPath {
+        match self {
+            Self::SetValue { key, .. }
+            | Self::DeleteValue { key, .. }
+            | Self::CreateKey { key, .. }
+            | Self::DeleteKey { key } => key,
+        }
+    }
 }
 
 impl fmt::Display for RegistryEdit {

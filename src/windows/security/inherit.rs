@@ -1,88 +1,168 @@
-//! What a new subkey inherits from its parent, as the kernel computes it.
+//! What a new file, folder or key inherits from its parent, as Windows computes it (MS-DTYP 2.5.3.4,
+//! "Algorithm for Creating a Security Descriptor").
 
 use super::ace_flags::{CONTAINER_INHERIT, INHERIT_ONLY, INHERITED, NO_PROPAGATE, OBJECT_INHERIT};
 use super::{Ace, Acl, SecurityDescriptor, Sid, control};
 
-/// What the four generic rights mean for a registry key.
-const KEY_RIGHTS: [(u32, u32); 4] = [
-    (0x8000_0000, 0x2_0019),
-    (0x4000_0000, 0x2_0006),
-    (0x2000_0000, 0x2_0039),
-    (0x1000_0000, 0xF_003F),
-];
+/// What is made below something with a descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Child {
+    /// A registry key.
+    Key,
+    /// A folder.
+    Folder,
+    /// A file.
+    File,
+}
 
-impl SecurityDescriptor {
-    /// The descriptor of a registry key whose creator names none, below a key with this one.
-    ///
-    /// An entry with generic rights, or for the creator, splits: one with its meaning for the key
-    /// itself, one that passes on as it is. What the list already grants is not granted twice.
-    #[must_use]
-    pub fn inherited_by_key(&self, owner: &Sid, group: &Sid) -> Self {
-        let mut entries: Vec<Ace> = Vec::new();
-        for parent in self.dacl.iter().flat_map(|list| &list.entries) {
-            if parent.flags & CONTAINER_INHERIT == 0 {
-                continue;
-            }
-            let passed_on = match parent.flags & NO_PROPAGATE {
-                0 => parent.flags & (OBJECT_INHERIT | CONTAINER_INHERIT),
-                _ => 0,
-            };
-            let (mask, sid) = effective(parent, owner, group);
-            let granted = entries.iter().any(|entry| {
-                entry.flags & INHERIT_ONLY == 0
-                    && entry.kind == parent.kind
-                    && (entry.mask, &entry.sid, &entry.rest) == (mask, sid, &parent.rest)
-            });
-            let splits = (parent.mask, &parent.sid) != (mask, sid);
-            if !granted {
-                let flags = if splits { 0 } else { passed_on };
-                entries.push(Ace {
-                    kind: parent.kind,
-                    flags: INHERITED | flags,
-                    mask,
-                    sid: sid.clone(),
-                    rest: parent.rest.clone(),
-                });
-            }
-            if passed_on != 0 && (splits || granted) {
-                entries.push(Ace {
-                    flags: INHERITED | INHERIT_ONLY | passed_on,
-                    ..parent.clone()
-                });
-            }
-        }
-        Self {
-            control: control::SELF_RELATIVE
-                | control::DACL_PRESENT
-                | control::DACL_AUTO_INHERITED
-                | control::SACL_PRESENT
-                | control::SACL_AUTO_INHERITED,
-            owner: Some(owner.clone()),
-            group: Some(group.clone()),
-            sacl: Some(Acl {
-                revision: 2,
-                entries: Vec::new(),
-            }),
-            dacl: Some(Acl {
-                revision: 2,
-                entries,
-            }),
+/// The four generic rights: to read, to write, to execute, all.
+const GENERIC: [u32; 4] = [0x8000_0000, 0x4000_0000, 0x2000_0000, 0x1000_0000];
+
+/// Which accesses are audited.
+const AUDITED: u8 = 0xC0;
+
+impl Child {
+    /// What the generic rights mean for it.
+    const fn rights(self) -> [u32; 4] {
+        match self {
+            Self::Key => [0x2_0019, 0x2_0006, 0x2_0039, 0xF_003F],
+            Self::Folder | Self::File => [0x12_0089, 0x12_0116, 0x12_00A0, 0x1F_01FF],
         }
     }
 }
 
-/// The rights that an entry means on the key that inherits it, and who has them.
-fn effective<'a>(entry: &'a Ace, owner: &'a Sid, group: &'a Sid) -> (u32, &'a Sid) {
-    let mask = KEY_RIGHTS
-        .iter()
-        .filter(|(generic, _)| entry.mask & generic != 0)
-        .fold(entry.mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights);
-    let sid = if entry.sid.is_creator_owner() {
-        owner
-    } else if entry.sid.is_creator_group() {
-        group
-    } else {
-        &entry.sid
+impl SecurityDescriptor {
+    /// The descriptor of what is made below an object with this one by somebody who names none.
+    ///
+    /// An entry with generic rights, or for the creator, splits: one with its meaning for the child
+    /// itself, one that passes on as it is. What the list already grants is not granted twice. Where
+    /// nothing is inherited, there is what a process of the system grants by default.
+    #[must_use]
+    pub fn inherited_by(&self, child: Child, owner: &Sid, group: &Sid) -> Self {
+        let inherited = |list: Option<&Acl>| {
+            let mut inheriting = Inheriting {
+                child,
+                owner,
+                group,
+                entries: Vec::new(),
+            };
+            for parent in list.iter().flat_map(|list| &list.entries) {
+                inheriting.take(parent);
+            }
+            inheriting.entries
+        };
+        let audited = inherited(self.sacl.as_ref());
+        let mut granted = inherited(self.dacl.as_ref());
+        let mut control = control::SELF_RELATIVE | control::DACL_PRESENT;
+        if granted.is_empty() {
+            granted = by_default(child);
+        } else {
+            control |= control::DACL_AUTO_INHERITED;
+        }
+        // The kernel gives every key a list, be it empty.
+        let has_audited = child == Child::Key || !audited.is_empty();
+        if has_audited {
+            control |= control::SACL_PRESENT | control::SACL_AUTO_INHERITED;
+        }
+        let list = |entries| Acl {
+            revision: 2,
+            entries,
+        };
+        Self {
+            control,
+            owner: Some(owner.clone()),
+            group: Some(group.clone()),
+            sacl: has_audited.then(|| list(audited)),
+            dacl: Some(list(granted)),
+        }
+    }
+}
+
+/// The entries that a child has inherited so far.
+struct Inheriting<'a> {
+    child: Child,
+    owner: &'a Sid,
+    group: &'a Sid,
+    entries: Vec<Ace>,
+}
+
+impl Inheriting<'_> {
+    fn take(&mut self, parent: &Ace) {
+        let is_last = self.child == Child::File || parent.flags & NO_PROPAGATE != 0;
+        let passed_on = if is_last {
+            0
+        } else {
+            parent.flags & (OBJECT_INHERIT | CONTAINER_INHERIT)
+        };
+        let is_for_child = match self.child {
+            Child::File => parent.flags & OBJECT_INHERIT != 0,
+            Child::Folder | Child::Key => parent.flags & CONTAINER_INHERIT != 0,
+        };
+        if !is_for_child {
+            if passed_on != 0 {
+                self.pass_on(parent, passed_on);
+            }
+            return;
+        }
+        let (mask, sid) = self.effective(parent);
+        let is_granted = self.entries.iter().any(|entry| {
+            entry.flags & INHERIT_ONLY == 0
+                && entry.kind == parent.kind
+                && (entry.mask, &entry.sid, &entry.rest) == (mask, &sid, &parent.rest)
+        });
+        let splits = (parent.mask, &parent.sid) != (mask, &sid);
+        if !is_granted {
+            let flags = if splits { 0 } else { passed_on };
+            self.entries.push(Ace {
+                flags: INHERITED | flags | parent.flags & AUDITED,
+                mask,
+                sid,
+                ..parent.clone()
+            });
+        }
+        if passed_on != 0 && (splits || is_granted) {
+            self.pass_on(parent, passed_on);
+        }
+    }
+
+    /// An entry for what is made below the child.
+    fn pass_on(&mut self, parent: &Ace, flags: u8) {
+        self.entries.push(Ace {
+            flags: INHERITED | INHERIT_ONLY | flags | parent.flags & AUDITED,
+            ..parent.clone()
+        });
+    }
+
+    /// The rights that an entry means on the child, and who has them.
+    fn effective(&self, entry: &Ace) -> (u32, Sid) {
+        let rights = GENERIC.iter().zip(self.child.rights());
+        let mask = rights
+            .filter(|(generic, _)| entry.mask & **generic != 0)
+            .fold(entry.mask & 0x0FFF_FFFF, |mask, (_, rights)| mask | rights);
+        let sid = if entry.sid.is_creator_owner() {
+            self.owner
+        } else if entry.sid.is_creator_group() {
+            self.group
+        } else {
+            &entry.sid
+        };
+        (mask, sid.clone())
+    }
+}
+
+/// The default list of the system's processes: all for the system, administrators read.
+fn by_default(child: Child) -> Vec<Ace> {
+    let [read, _, execute, all] = child.rights();
+    let grants = [
+        (Sid::local_system(), all),
+        (Sid::administrators(), read | execute),
+    ];
+    let entry = |(sid, mask)| Ace {
+        kind: 0,
+        flags: 0,
+        mask,
+        sid,
+        rest: Vec::new(),
     };
-    (mask, sid)
+    grants.map(entry).into()
 }

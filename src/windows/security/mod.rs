@@ -9,6 +9,7 @@ mod sddl;
 mod sid;
 
 pub use binary::{Layout, UnreadableDescriptor};
+pub use inherit::Child;
 pub use sddl::SddlError;
 pub use sid::Sid;
 

@@ -27,6 +27,14 @@ impl Sid {
         }
     }
 
+    /// The group of administrators, `BA`.
+    pub fn administrators() -> Self {
+        Self {
+            authority: 5,
+            parts: vec![32, 544],
+        }
+    }
+
     /// Stands for whoever creates the object that inherits it.
     pub(super) fn is_creator_owner(&self) -> bool {
         self.authority == 3 && self.parts == [0]

@@ -66,6 +66,47 @@ fn bytes_that_are_not_a_descriptor_are_refused() {
     }
 }
 
+/// Each case follows the rules of MS-DTYP 2.5.3.4 by hand, for a creator of the group of
+/// administrators.
+#[test]
+fn files_and_folders_inherit_what_their_folder_passes_on() {
+    let (owner, group): (Sid, Sid) = ("BA".parse().unwrap(), "SY".parse().unwrap());
+    for (parent, folder, file) in [
+        // The drive's root in Windows' images.
+        (
+            "O:BAG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CIIO;DC;;;BU)(A;OICIIO;GA;;;CO)",
+            "O:BAG:SYD:AI(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)(A;OICIID;0x1200a9;;;BU)(A;CIID;LC;;;BU)(A;CIID;DC;;;BU)(A;OICIIOID;GA;;;CO)",
+            "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)",
+        ),
+        // Program Files, as `icacls` shows a program's folder in it.
+        (
+            "O:BAG:SYD:PAI(A;;FA;;;LS)(A;CIIO;GA;;;LS)(A;;0x1301bf;;;SY)(A;OICIIO;GA;;;SY)(A;;0x1301bf;;;BA)(A;OICIIO;GA;;;BA)(A;;0x1200a9;;;BU)(A;OICIIO;GXGR;;;BU)(A;OICIIO;GA;;;CO)",
+            "O:BAG:SYD:AI(A;ID;FA;;;LS)(A;CIIOID;GA;;;LS)(A;ID;FA;;;SY)(A;OICIIOID;GA;;;SY)(A;ID;FA;;;BA)(A;OICIIOID;GA;;;BA)(A;ID;0x1200a9;;;BU)(A;OICIIOID;GXGR;;;BU)(A;OICIIOID;GA;;;CO)",
+            "O:BAG:SYD:AI(A;ID;FA;;;SY)(A;ID;FA;;;BA)(A;ID;0x1200a9;;;BU)",
+        ),
+        // One level only; files only; the creator where nobody else has as much; a denial stays one.
+        (
+            "D:(A;OICINP;FR;;;AU)(A;OI;FX;;;AU)(A;OICI;0x1301bf;;;CO)(A;CI;FR;;;CG)(D;OICI;SD;;;BU)",
+            "O:BAG:SYD:AI(A;ID;FR;;;AU)(A;OIIOID;FX;;;AU)(A;ID;0x1301bf;;;BA)(A;OICIIOID;0x1301bf;;;CO)(A;ID;FR;;;SY)(A;CIIOID;FR;;;CG)(D;OICIID;SD;;;BU)",
+            "O:BAG:SYD:AI(A;ID;FR;;;AU)(A;ID;FX;;;AU)(A;ID;0x1301bf;;;BA)(D;ID;SD;;;BU)",
+        ),
+        // Nothing to inherit, and a label that is.
+        (
+            "D:P(A;;FA;;;BU)S:(ML;OICI;0x1;;;S-1-16-4096)",
+            "O:BAG:SYD:(A;;FA;;;SY)(A;;0x1200a9;;;BA)S:AI(ML;OICIID;0x1;;;S-1-16-4096)",
+            "O:BAG:SYD:(A;;FA;;;SY)(A;;0x1200a9;;;BA)S:AI(ML;ID;0x1;;;S-1-16-4096)",
+        ),
+    ] {
+        let inherited = |child| descriptor(parent).inherited_by(child, &owner, &group);
+        assert_eq!(
+            inherited(Child::Folder),
+            descriptor(folder),
+            "folder in {parent}"
+        );
+        assert_eq!(inherited(Child::File), descriptor(file), "file in {parent}");
+    }
+}
+
 proptest! {
     #[test]
     fn whatever_is_read_is_written_as_the_same(
@@ -136,7 +177,7 @@ fn a_list_that_the_binary_form_cannot_hold_is_refused() {
 #[test]
 fn a_subkey_inherits_what_its_parent_passes_on() {
     let system: Sid = "SY".parse().unwrap();
-    let inherited = |sddl: &str| descriptor(sddl).inherited_by_key(&system, &system);
+    let inherited = |sddl: &str| descriptor(sddl).inherited_by(Child::Key, &system, &system);
     assert_eq!(
         inherited(
             "O:BAG:SYD:(A;CI;KR;;;BU)(A;;KA;;;BA)(A;CI;KA;;;SY)(A;CIIO;KA;;;CO)(A;CINP;KR;;;WD)"

@@ -1,6 +1,7 @@
 //! What holds for any edits: they come back as they were, and a container sees what they say.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,14 +9,16 @@ use proptest::sample::select;
 use wincimg::windows::hive::{
     FileTime, Hive, HiveFile, Key, edits, layer_hives, merged, write_deltas,
 };
+use wincimg::windows::inside::Unseen;
 use wincimg::windows::regfile;
 use wincimg::windows::registry::{
     DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, upcase,
 };
-use wincimg::windows::security::{Layout, SecurityDescriptor};
+use wincimg::windows::security::{Child, Layout, SecurityDescriptor, Sid};
 
 use crate::support::descriptor::read as read_descriptor;
 use crate::support::kernel::check;
+use crate::support::looked::Looked;
 
 const KEYS: [&str; 3] = ["alpha", "ß-µ", "ключ"];
 const VALUES: [&str; 3] = ["", "x", "Ünï"];
@@ -167,14 +170,89 @@ fn full_base() -> Vec<RegistryEdit> {
     all.into_iter().map(value).collect()
 }
 
-/// Whether a plain registry has a key.
-fn has(plain: &Plain, key: &KeyPath) -> bool {
-    let path: Vec<_> = key
+/// As many descriptors as a base has keys; some pass on nothing, some only a part.
+static DESCRIPTORS: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
+    let passed_on = ["CI", "", "CIIO", "OI", "CINP", "OICI"];
+    let accounts = ["CO", "BU", "BA"];
+    let descriptors = (0..40).map(|number| {
+        let (flags, account) = (passed_on[number % 6], accounts[number % 3]);
+        let list =
+            format!("(A;;KA;;;SY)(A;{flags};0x200{number:02x};;;{account})(A;{flags};GR;;;AU)");
+        let text = format!("O:BAG:SYD:P{list}");
+        let descriptor: SecurityDescriptor = text.parse().unwrap();
+        descriptor.to_bytes(Layout::OwnerFirst)
+    });
+    descriptors.collect()
+});
+
+/// Gives each key a descriptor of its own, and a class where it is not the root.
+fn distinguish<'h>(key: &mut Key<'h>, descriptors: &mut impl Iterator<Item = &'h Vec<u8>>) {
+    key.security = descriptors.next().unwrap();
+    for subkey in &mut key.subkeys {
+        subkey.class = Some(format!("class of {}", subkey.name));
+        distinguish(subkey, descriptors);
+    }
+}
+
+/// Whether edits leave something of a key that was there before them.
+fn survives(path: &KeyPath, edits: &[RegistryEdit]) -> bool {
+    let path: Vec<_> = path
         .components()
         .iter()
-        .map(|name| upcase::Folded::new(name))
+        .map(|n| upcase::Folded::new(n))
         .collect();
-    path.is_empty() || plain.0.contains_key(&path)
+    edits.iter().all(|edit| {
+        let names = edit.key().components().iter();
+        let gone: Vec<_> = names.map(|name| upcase::Folded::new(name)).collect();
+        let starts_anew = matches!(
+            edit,
+            RegistryEdit::DeleteKey { .. }
+                | RegistryEdit::CreateKey {
+                    mode: KeyMode::Replace,
+                    ..
+                }
+        );
+        !(starts_anew && path.starts_with(&gone))
+    })
+}
+
+/// Holds that a key of the base has kept its descriptor and its class, and a new one inherits.
+fn check_access(
+    key: &Key<'_>,
+    base: Option<&Key<'_>>,
+    above: Option<&SecurityDescriptor>,
+    path: &mut KeyPath,
+    edits: &[RegistryEdit],
+) -> Result<(), TestCaseError> {
+    let base = base.filter(|_| survives(path, edits));
+    let descriptor = read_descriptor(key.security);
+    if let Some(base) = base {
+        prop_assert_eq!(key.security, base.security, "{}", path);
+        let loses_class = edits.iter().any(|edit| {
+            matches!(
+                edit,
+                RegistryEdit::CreateKey {
+                    mode: KeyMode::ReplaceValues,
+                    ..
+                }
+            )
+        });
+        if !loses_class {
+            prop_assert_eq!(&key.class, &base.class, "{}", path);
+        }
+    } else {
+        let system = Sid::local_system();
+        let inherited = above.unwrap().inherited_by(Child::Key, &system, &system);
+        prop_assert_eq!(&descriptor, &inherited, "{}", path);
+        prop_assert_eq!(&key.class, &None);
+    }
+    for subkey in &key.subkeys {
+        path.push(&subkey.name).unwrap();
+        let below = base.and_then(|base| base.subkey(&subkey.name));
+        check_access(subkey, below, Some(&descriptor), path, edits)?;
+        path.pop();
+    }
+    Ok(())
 }
 
 fn software(hives: &[HiveFile]) -> Option<&[u8]> {
@@ -231,23 +309,24 @@ proptest! {
         for edit in &below {
             plain.apply(edit);
         }
-        let exists = |key: &KeyPath| Some(has(&plain, key));
-        let hives = layer_hives(&above, &exists, FileTime(1)).unwrap();
-        prop_assert!(hives.is_empty() || hives.len() == 5);
         let base = hive_of(&below);
-        let base = Hive::read(&base).unwrap().root;
+        let mut base = Hive::read(&base).unwrap().root;
+        distinguish(&mut base, &mut DESCRIPTORS.iter());
+        let inside = Looked::default().with_hive(Root::Software, &base);
+        let hives = layer_hives(&above, &inside, FileTime(1)).unwrap();
+        prop_assert!(hives.is_empty() || hives.len() == 5);
         let delta = software(&hives).map(|bytes| Hive::read(bytes).unwrap().root);
-        let view = merged(Some(base), delta).unwrap();
+        let view = merged(Some(base.clone()), delta).unwrap();
         for edit in &above {
             plain.apply(edit);
         }
         prop_assert_eq!(Plain::of(&view), plain);
+        check_access(&view, Some(&base), None, &mut KeyPath::root_of(Root::Software), &above)?;
     }
 
     #[test]
     fn a_layer_on_an_unknown_base_creates_no_key_that_no_edit_creates(above in vec(edit(), 1..12)) {
-        let exists = |key: &KeyPath| key.components().is_empty().then_some(true);
-        let Ok(hives) = layer_hives(&above, &exists, FileTime(1)) else {
+        let Ok(hives) = layer_hives(&above, &Unseen, FileTime(1)) else {
             return Ok(());
         };
         // On a base without any key only what is created may be there.

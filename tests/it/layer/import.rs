@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use serde_json::Value;
 use wincimg::layer::{Compression, Layer, LinkTo};
-use wincimg::windows::hive::{FileTime, in_every_windows, layer_hives};
+use wincimg::windows::hive::{FileTime, layer_hives};
+use wincimg::windows::inside::Unseen;
 use wincimg::windows::registry::{RegistryData, RegistryEdit};
 
 use super::windows_import::{Imported, Place, import};
@@ -145,7 +146,7 @@ proptest! {
                 name: "Region".into(),
                 data: RegistryData::sz("EU"),
             };
-            for hive in layer_hives(&[edit], &in_every_windows, FileTime(1)).unwrap() {
+            for hive in layer_hives(&[edit], &Unseen, FileTime(1)).unwrap() {
                 layer.hive(path(hive.name), hive.bytes);
             }
         }

@@ -12,6 +12,7 @@ pub mod dockerd;
 pub mod fake_registry;
 pub mod inside;
 pub mod kernel;
+pub mod looked;
 pub mod places;
 pub mod powershell;
 pub mod programs;
