@@ -174,6 +174,10 @@ fn everything() -> Plan {
             mime_types: [].into(),
             app_pool: "DefaultAppPool".parse().unwrap(),
             app_pool_settings: [].into(),
+            default_documents: Vec::new(),
+            app_pools: Vec::new(),
+            sites: Vec::new(),
+            config: Vec::new(),
         }),
         steps: vec![
             step(Command::Exec(strings(&[

@@ -6,10 +6,12 @@ use super::RenderError;
 use super::context::{ContextEntry, DRIVE, FolderLink};
 use super::guard::Guarded;
 use super::registry::{REG, RegistryStep, calls, deletes, steps};
+use super::words::Unwritable;
 use crate::recipe::{Command, Plan};
 use crate::shim::{Mode, recognise};
 use crate::windows::certificate::TrustedCertificate;
-use crate::windows::iis::{IisSettings, appcmd};
+use crate::windows::iis::IisSettings;
+use crate::windows::iis::appcmd::{self, Call};
 use crate::windows::registry::RegistryEdit;
 use crate::windows::service::Service;
 use crate::windows::shutdown;
@@ -102,19 +104,16 @@ struct RegistryFile {
     path: Guarded,
 }
 
+/// The commands for IIS, each a list of words.
 #[derive(Debug, Serialize)]
 struct Iis {
-    appcmd: Guarded,
-    cmd_exe: Guarded,
-    site: Guarded,
+    app_pools: Vec<Vec<Guarded>>,
+    sites: Vec<Vec<Guarded>>,
     physical_path: Option<Vec<Guarded>>,
+    app_pool_settings: Option<Vec<Guarded>>,
+    config: Vec<Vec<Guarded>>,
     removals: Vec<Vec<Guarded>>,
-    request_filtering: Guarded,
-    file_extensions: Vec<Guarded>,
-    static_content: Guarded,
-    mime_types: Vec<Guarded>,
-    app_pool: Guarded,
-    app_pool_settings: Vec<Guarded>,
+    site: Vec<Vec<Guarded>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -168,7 +167,7 @@ impl View {
             }),
             cmd_exe: Guarded::of(CMD),
             links: links.chunks(LINKS_AT_ONCE).map(mklink).collect(),
-            iis: plan.iis.as_ref().map(iis),
+            iis: plan.iis.as_ref().map(iis).transpose()?,
             workdir: plan.working_dir.as_ref().map(Guarded::of),
             shell: shell(plan),
             steps: plan
@@ -273,30 +272,59 @@ fn changes(
     })
 }
 
-fn iis(settings: &IisSettings) -> Iis {
-    let removals = appcmd::removals(settings);
-    Iis {
-        appcmd: Guarded::of(appcmd::PROGRAM),
-        cmd_exe: Guarded::of(CMD),
-        site: Guarded::of(&settings.site),
-        physical_path: appcmd::physical_path(settings).map(Guarded::list),
-        removals: removals
-            .chunks(REMOVALS_AT_ONCE)
-            .map(|commands| {
-                let divided = commands.iter().flat_map(|command| {
-                    let words = command.iter().map(String::as_str);
-                    words.chain(std::iter::once("&"))
-                });
-                Guarded::list(divided)
-            })
-            .collect(),
-        request_filtering: Guarded::of(appcmd::REQUEST_FILTERING),
-        file_extensions: Guarded::list(appcmd::file_extensions(settings)),
-        static_content: Guarded::of(appcmd::STATIC_CONTENT),
-        mime_types: Guarded::list(appcmd::mime_types(settings)),
-        app_pool: Guarded::of(&settings.app_pool),
-        app_pool_settings: Guarded::list(appcmd::app_pool_settings(settings)),
+fn iis(settings: &IisSettings) -> Result<Iis, RenderError> {
+    let (removals, site) = appcmd::site_config(settings);
+    let run = |line: Vec<String>| Guarded::list(with_appcmd(&line));
+    Ok(Iis {
+        app_pools: commands(appcmd::app_pools(settings))?,
+        sites: commands(appcmd::sites(settings))?,
+        physical_path: appcmd::physical_path(settings).map(run),
+        app_pool_settings: appcmd::app_pool_settings(settings).map(run),
+        config: commands(appcmd::config(settings))?,
+        removals: commands(vec![Call::Try(removals)])?,
+        site: site.into_iter().map(run).collect(),
+    })
+}
+
+/// What runs the calls, in order.
+fn commands(calls: Vec<Call>) -> Result<Vec<Vec<Guarded>>, RenderError> {
+    let mut commands = Vec::new();
+    for call in calls {
+        match call {
+            Call::Run(line) => commands.push(Guarded::list(with_appcmd(&line))),
+            Call::Try(lines) => {
+                for lines in lines.chunks(REMOVALS_AT_ONCE) {
+                    let divided = lines
+                        .iter()
+                        .map(|line| [with_appcmd(line), vec!["&"]].concat());
+                    // Nobody asks what came of them.
+                    let lines = [divided.collect::<Vec<_>>().concat(), vec!["exit", "0"]].concat();
+                    commands.push(by_cmd(&lines)?);
+                }
+            }
+            Call::Unless(first, second) => {
+                let lines = [with_appcmd(&first), vec!["||"], with_appcmd(&second)].concat();
+                commands.push(by_cmd(&lines)?);
+            }
+        }
     }
+    Ok(commands)
+}
+
+fn with_appcmd(line: &[String]) -> Vec<&str> {
+    let words = line.iter().map(String::as_str);
+    std::iter::once(appcmd::PROGRAM).chain(words).collect()
+}
+
+/// Words that cmd takes apart into commands: only where it is told to.
+fn by_cmd(words: &[&str]) -> Result<Vec<Guarded>, RenderError> {
+    let is_divider = |word: &str| matches!(word, "&" | "||");
+    let mut own = words.iter().filter(|word| !is_divider(word));
+    if let Some(word) = own.find(|word| word.contains(|c| "&|<>^%!\"".contains(c))) {
+        let word = (*word).to_owned();
+        return Err(RenderError::Unwritable(Unwritable::CmdWord(word)));
+    }
+    Ok(Guarded::list([CMD, "/C"].iter().chain(words)))
 }
 
 /// The shell to be named, where a step has a line for it.

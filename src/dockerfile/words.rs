@@ -27,6 +27,9 @@ pub enum Unwritable {
     /// A path that a command of cmd would take for something else.
     #[error("the link to a folder cannot be made: cmd would not take {0:?} for a path")]
     CmdPath(String),
+    /// A word of appcmd that cmd would take apart.
+    #[error("appcmd cannot be given {0:?}: cmd would take it apart")]
+    CmdWord(String),
     /// A line for the shell that the daemon would not pass on as it is.
     #[error("the shell line {line:?} {problem}")]
     ShellLine {

@@ -19,7 +19,6 @@ use super::publication::Publication;
 use crate::oci::document::{self, ContainerConfig, History, Image};
 use crate::progress::Progress;
 use crate::recipe::Plan;
-use crate::windows::iis::IisSettings;
 use crate::windows::inside::Inside;
 
 pub use self::added_layer::{AddedLayer, AssembleOptions};
@@ -121,6 +120,7 @@ fn assemble(
             os: config.os.clone(),
         });
     }
+    iis::check_seen(plan, base.inside)?;
     let (created, timestamp) = time_of(plan, base.image, options)?;
     let image = base.image.with_ordinary_layers()?;
     let added = added.of(plan, base, timestamp, options, progress)?;
@@ -156,10 +156,6 @@ pub fn check(plan: &Plan) -> Result<(), DirectError> {
             count: plan.steps.len(),
             step: step.command.to_string(),
         });
-    }
-    let settings = plan.iis.iter().flat_map(IisSettings::of_the_server).next();
-    if let Some(setting) = settings {
-        return Err(DirectError::NeedsAppcmd { setting });
     }
     on_build::carried_out(plan).map(drop)
 }

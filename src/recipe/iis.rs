@@ -7,17 +7,24 @@ use std::str::FromStr;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use self::server::{AppPoolEntry, ConfigEntry, HandlerEntry, ModuleEntry, SiteEntry};
 use super::text::{Pairs, Text, Texts, Values};
 use super::{Plan, Recipe, RecipeError};
-use crate::windows::iis::{DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, IisSettings};
+use crate::windows::iis::{
+    Attribute, DEFAULT_APP_POOL, DEFAULT_PATH, DEFAULT_SITE, IisSettings, Name, Site,
+};
+use crate::windows::path::ImagePath;
 
-/// A site on IIS.
+mod server;
+
+/// Settings of IIS: of one site in its `web.config`, and of the server.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct IisEntry {
-    /// The site's name; Default Web Site unless another is given.
+    /// The name of the site whose `web.config` is written; Default Web Site unless another is given.
     site: Option<Text>,
-    /// The folder with the site's files; C:\inetpub\wwwroot unless another is given.
+    /// The folder with the site's files; that of the site in sites, or C:\inetpub\wwwroot, unless
+    /// another is given.
     path: Option<Text>,
     /// File extensions that the site may serve, with or without the dot; in one text with commas.
     #[serde(default)]
@@ -25,15 +32,34 @@ pub(super) struct IisEntry {
     /// Content types by file extension; in one text as json=application/json,woff2=font/woff2.
     #[serde(default)]
     mime_types: Pairs,
+    /// Files that the site serves where a folder is asked for, before those that the server names; in
+    /// one text with commas.
+    #[serde(default)]
+    default_documents: Texts,
     /// The application pool that the site runs in.
-    app_pool: Option<AppPoolEntry>,
+    app_pool: Option<SitePoolEntry>,
+    /// Application pools, made where the base does not have them.
+    #[serde(default)]
+    app_pools: Vec<AppPoolEntry>,
+    /// Sites, made where the base does not have them.
+    #[serde(default)]
+    sites: Vec<SiteEntry>,
+    /// Handlers, which come before those that are there.
+    #[serde(default)]
+    handlers: Vec<HandlerEntry>,
+    /// Modules, native or managed.
+    #[serde(default)]
+    modules: Vec<ModuleEntry>,
+    /// Changes of any section, as appcmd set config makes them.
+    #[serde(default)]
+    config: Vec<ConfigEntry>,
 }
 
-/// An application pool.
+/// The application pool that the site runs in.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AppPoolEntry {
-    /// The pool's name; `DefaultAppPool` unless another is given.
+struct SitePoolEntry {
+    /// The pool's name; that of the site in sites, or `DefaultAppPool`, unless another is given.
     name: Option<Text>,
     /// Attributes as appcmd names them, such as processModel.idleTimeout = "00:00:00".
     #[serde(default)]
@@ -78,12 +104,29 @@ impl Recipe {
     ) -> Result<IisSettings, RecipeError> {
         let pool = entry.app_pool.as_ref();
         let pool_settings = match pool {
-            Some(pool) => self.pairs(&pool.settings, values)?,
-            None => Vec::new(),
+            Some(pool) => self.settings(&pool.settings, values)?,
+            None => BTreeMap::new(),
         };
+        let sites: Vec<Site> = entry
+            .sites
+            .iter()
+            .map(|site| self.site(site, values))
+            .collect::<Result<_, _>>()?;
+        let name: Name = self.parsed_or(entry.site.as_ref(), DEFAULT_SITE, values)?;
+        let (folder, own_pool) = of_site(&sites, &name);
+        let mut config = Vec::new();
+        for module in &entry.modules {
+            config.extend(self.module(module, values)?);
+        }
+        // Each goes before those that are there.
+        for handler in entry.handlers.iter().rev() {
+            config.push(self.handler(handler, values)?);
+        }
+        for changes in &entry.config {
+            config.extend(self.config(changes, values)?);
+        }
         Ok(IisSettings {
-            site: self.parsed_or(entry.site.as_ref(), DEFAULT_SITE, values)?,
-            path: self.parsed_or(entry.path.as_ref(), DEFAULT_PATH, values)?,
+            path: self.parsed_or(entry.path.as_ref(), &folder, values)?,
             file_extensions: self
                 .items(&entry.file_extensions, values)?
                 .into_iter()
@@ -92,18 +135,43 @@ impl Recipe {
             mime_types: self.table(self.pairs(&entry.mime_types, values)?, |value| {
                 self.read(value)
             })?,
+            default_documents: self
+                .items(&entry.default_documents, values)?
+                .into_iter()
+                .map(|text| self.read(&text))
+                .collect::<Result<_, _>>()?,
             app_pool: self.parsed_or(
                 pool.and_then(|pool| pool.name.as_ref()),
-                DEFAULT_APP_POOL,
+                &own_pool,
                 values,
             )?,
-            app_pool_settings: self.table(pool_settings, |value| {
-                if value.value.is_empty() || value.value.contains(char::is_control) {
-                    return Err(self.error(value, "expected a value on one line"));
-                }
-                Ok(value.value.clone())
-            })?,
+            app_pool_settings: pool_settings,
+            app_pools: entry
+                .app_pools
+                .iter()
+                .map(|pool| self.app_pool(pool, values))
+                .collect::<Result<_, _>>()?,
+            site: name,
+            sites,
+            config,
         })
+    }
+
+    /// Attributes by their paths, and their values.
+    fn settings(
+        &self,
+        pairs: &Pairs,
+        values: &Values,
+    ) -> Result<BTreeMap<Attribute, String>, RecipeError> {
+        self.table(self.pairs(pairs, values)?, |value| self.value(value))
+    }
+
+    /// A value of an attribute.
+    fn value(&self, value: &Text) -> Result<String, RecipeError> {
+        if value.value.contains(char::is_control) {
+            return Err(self.error(value, "expected a value on one line"));
+        }
+        Ok(value.value.clone())
     }
 
     fn parsed_or<T: FromStr<Err: fmt::Display>>(
@@ -192,6 +260,19 @@ impl Recipe {
                 .collect(),
         }
     }
+}
+
+/// The folder and the pool of the site with this name; those that IIS comes with where it is not
+/// described.
+fn of_site(sites: &[Site], name: &Name) -> (String, String) {
+    let site = sites.iter().find(|site| site.name == *name);
+    let application = site.and_then(|site| site.applications.values().next());
+    let folder = application.and_then(|application| application.folders.values().next());
+    let pool = application.and_then(|application| application.app_pool.as_ref());
+    (
+        folder.map_or_else(|| DEFAULT_PATH.to_owned(), ImagePath::to_string),
+        pool.map_or_else(|| DEFAULT_APP_POOL.to_owned(), Name::to_string),
+    )
 }
 
 fn split_at_commas(text: &str) -> impl Iterator<Item = &str> {

@@ -14,7 +14,7 @@ use super::{Recipe, RecipeError, Settings};
 use crate::foreign::Foreign;
 use crate::shim;
 use crate::windows::certificate::TrustedCertificate;
-use crate::windows::iis::IisSettings;
+use crate::windows::iis::{IisSettings, schema_files, server_config};
 use crate::windows::inside::{Inside, InsideError, Needs};
 use crate::windows::path::ImagePath;
 use crate::windows::quoting::argv::{self, Reader};
@@ -194,7 +194,17 @@ impl Plan {
 
     /// What has to be known of the base before the image can be made.
     pub fn needs(&self) -> Needs {
-        Needs::default()
+        let mut needs = Needs::default();
+        if self
+            .iis
+            .as_ref()
+            .is_some_and(|iis| !iis.server_edits().is_empty())
+        {
+            needs
+                .contents
+                .extend(server_config().into_iter().chain(schema_files()));
+        }
+        needs
     }
 }
 
@@ -300,14 +310,11 @@ fn write_iis(iis: &IisSettings, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     for (extension, kind) in &iis.mime_types {
         writeln!(f, "iis         {} is {}", Foreign(extension), Foreign(kind))?;
     }
-    for (attribute, value) in &iis.app_pool_settings {
-        writeln!(
-            f,
-            "iis         {} {}={}",
-            Foreign(&iis.app_pool),
-            Foreign(attribute),
-            Foreign(value)
-        )?;
+    for document in &iis.default_documents {
+        writeln!(f, "iis         serves {} for a folder", Foreign(document))?;
+    }
+    for edit in iis.server_edits() {
+        writeln!(f, "iis         {}", Foreign(edit))?;
     }
     Ok(())
 }

@@ -557,7 +557,10 @@ fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
         "{said}"
     );
     assert!(
-        said.contains("iis         DefaultAppPool autoStart=true\n"),
+        said.contains(
+            "iis         system.applicationHost/applicationPools \
+             [name='DefaultAppPool'].autoStart:true\n"
+        ),
         "{said}"
     );
 }
@@ -565,7 +568,7 @@ fn the_settings_of_a_site_are_read_from_lists_or_from_one_text() {
 #[test]
 fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
     for (entry, said) in [
-        ("sites = 1", "4:1: unknown field `sites`"),
+        ("site_s = 1", "4:1: unknown field `site_s`"),
         ("app_pool = { pool = 1 }", "4:14: unknown field `pool`"),
         (
             "file_extensions = [\"json\", \"a b\"]",
@@ -592,7 +595,7 @@ fn settings_of_a_site_that_cannot_be_are_refused_with_their_place() {
             "invalid attribute of IIS's configuration \"a b\"",
         ),
         (
-            "app_pool = { settings = { a = \"\" } }",
+            "app_pool = { settings = { a = \"\\n\" } }",
             "expected a value on one line",
         ),
     ] {

@@ -209,6 +209,10 @@ fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
         mime_types: [("json".parse().unwrap(), "a/b; c=d".parse().unwrap())].into(),
         app_pool: "DefaultAppPool".parse().unwrap(),
         app_pool_settings: BTreeMap::new(),
+        default_documents: Vec::new(),
+        app_pools: Vec::new(),
+        sites: Vec::new(),
+        config: Vec::new(),
     });
     // The first is a program that is not there, so it fails.
     let mut calls = 0;

@@ -141,7 +141,7 @@ fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, Direct
         layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
     }
     if let Some(settings) = &plan.iis {
-        iis::configure(&mut layer, settings)?;
+        iis::configure(&mut layer, settings, base.inside)?;
     }
     let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let time = FileTime::from_unix_seconds(seconds);

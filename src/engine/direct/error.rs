@@ -1,12 +1,15 @@
 //! Why the direct engine could not make an image, and what to do about it.
 
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, nearest};
 use crate::foreign::Foreign;
 use crate::layer::LayerError;
 use crate::oci::document::DocumentError;
 use crate::windows::hive::WriteError;
-use crate::windows::iis::webconfig::WebConfigError;
+use crate::windows::iis::config::{ConfigError, EditError, SchemaError, Unsound};
 use crate::windows::inside::InsideError;
+
+/// How many names are listed where none is near what was typed.
+const MOST_LISTED: usize = 24;
 
 /// Why the direct engine could not make an image.
 #[derive(Debug, thiserror::Error)]
@@ -50,19 +53,48 @@ pub enum DirectError {
         /// What its configuration says.
         text: String,
     },
-    /// A setting is one of the web server's own, which only its tools can change.
-    #[error("the direct engine cannot set {setting}, which needs appcmd on Windows")]
-    NeedsAppcmd {
-        /// The setting by its name.
-        setting: String,
-    },
     /// The site's `web.config` cannot take the settings.
     #[error("the settings of IIS cannot be merged into {path}")]
     WebConfig {
         /// The file, on disk or in the image.
         path: String,
         /// What is wrong with it.
-        source: WebConfigError,
+        source: EditError,
+    },
+    /// Nobody knows how the base's IIS is configured.
+    #[error(
+        "the base {base} has to be looked into before its IIS can be configured, and that was not done"
+    )]
+    IisUnseen {
+        /// The base.
+        base: String,
+    },
+    /// The base has no IIS.
+    #[error("the base {base} has no IIS: it has no {file}")]
+    NoIis {
+        /// The base.
+        base: String,
+        /// Its configuration.
+        file: String,
+    },
+    /// The configuration of the base's IIS cannot be read.
+    #[error("cannot read {file}")]
+    IisConfig {
+        /// The file, on disk or in the image.
+        file: String,
+        /// What is wrong with it.
+        source: ConfigError,
+    },
+    /// What may stand in it cannot be read.
+    #[error(transparent)]
+    IisSchema(#[from] SchemaError),
+    /// The configuration of the base's IIS does not take a change.
+    #[error("the configuration of IIS cannot have {edit}")]
+    IisEdit {
+        /// The change.
+        edit: String,
+        /// Why not.
+        source: EditError,
     },
     /// What is known of the base could not be read.
     #[error(transparent)]
@@ -84,7 +116,7 @@ pub enum DirectError {
 impl Diagnose for DirectError {
     fn hint(&self) -> Option<String> {
         match self {
-            Self::NeedsWindows { .. } | Self::OnBuild { .. } | Self::NeedsAppcmd { .. } => Some(
+            Self::NeedsWindows { .. } | Self::OnBuild { .. } | Self::IisUnseen { .. } => Some(
                 "build with --engine docker, on a Docker daemon for Windows containers".to_owned(),
             ),
             Self::NoTime { .. } => {
@@ -93,6 +125,10 @@ impl Diagnose for DirectError {
             Self::Hive(WriteError::UnknownHolder { holder, .. }) => Some(format!(
                 "where the base has it, or where it may be created, add to the recipe: [[registry]] key = '{holder}'"
             )),
+            Self::NoIis { .. } => {
+                Some("build on a base with IIS: base = \"aspnet\" or base = \"iis\"".to_owned())
+            }
+            Self::IisEdit { source, .. } => meant(source),
             _ => None,
         }
     }
@@ -101,11 +137,32 @@ impl Diagnose for DirectError {
         match self {
             Self::NeedsWindows { .. }
             | Self::OnBuild { .. }
-            | Self::NeedsAppcmd { .. }
             | Self::WebConfig { .. }
+            | Self::NoIis { .. }
+            | Self::IisEdit { .. }
             | Self::Hive(_) => Blame::Request,
             Self::Layer(error) => error.blame(),
             _ => Blame::Circumstances,
         }
+    }
+}
+
+/// What was probably meant by a name that IIS does not know.
+fn meant(error: &EditError) -> Option<String> {
+    let (name, known) = match error {
+        EditError::Unsound(
+            Unsound::Section { name, known }
+            | Unsound::Element { name, known, .. }
+            | Unsound::Attribute { name, known, .. },
+        )
+        | EditError::NoSite { name, known }
+        | EditError::NoPool { name, known } => (name, known),
+        EditError::Undeclared { section, known } => (section, known),
+        _ => return None,
+    };
+    match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => Some(format!("did you mean {near:?}?")),
+        None if known.is_empty() || known.len() > MOST_LISTED => None,
+        None => Some(format!("there is {}", known.join(", "))),
     }
 }

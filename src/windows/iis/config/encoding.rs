@@ -1,11 +1,11 @@
-//! The bytes of a `web.config` as text and back, without losing one.
+//! The bytes of a configuration file as text and back, without losing one.
 
-use super::{Problem, WebConfigError};
+use super::{ConfigError, Problem};
 use crate::windows::text::{CutUtf16, from_utf16};
 
 /// How a file's characters are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Encoding {
+pub(crate) enum Encoding {
     Utf8,
     Utf16LittleEndian,
     Utf16BigEndian,
@@ -16,8 +16,8 @@ pub(super) enum Encoding {
 
 /// A file's text without its byte order mark, and what it takes to write it again.
 #[derive(Debug)]
-pub(super) struct Decoded {
-    pub(super) text: String,
+pub(crate) struct Decoded {
+    pub(crate) text: String,
     encoding: Encoding,
     has_mark: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct Decoded {
 const UTF8_MARK: &[u8] = b"\xEF\xBB\xBF";
 
 impl Decoded {
-    pub(super) fn read(bytes: &[u8]) -> Result<Self, WebConfigError> {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, ConfigError> {
         let (encoding, has_mark, content) = match bytes {
             [0xEF, 0xBB, 0xBF, rest @ ..] => (Encoding::Utf8, true, rest),
             [0xFF, 0xFE, rest @ ..] => (Encoding::Utf16LittleEndian, true, rest),
@@ -47,8 +47,13 @@ impl Decoded {
         })
     }
 
+    /// Whether only ASCII can be added, since nobody knows what characters the other bytes stand for.
+    pub(crate) fn is_single_byte(&self) -> bool {
+        self.encoding == Encoding::SingleByte
+    }
+
     /// The bytes of a text in this file's encoding.
-    pub(super) fn write(&self, text: &str) -> Vec<u8> {
+    pub(crate) fn write(&self, text: &str) -> Vec<u8> {
         let units = |to_bytes: fn(u16) -> [u8; 2]| {
             let mark = self.has_mark.then_some(0xFEFF);
             mark.into_iter()
@@ -71,8 +76,8 @@ impl Decoded {
 }
 
 /// The encoding of a file without a mark, from its XML declaration.
-fn declared(bytes: &[u8]) -> Result<Encoding, WebConfigError> {
-    let refused = |problem| Err(WebConfigError::at("", 0, problem));
+fn declared(bytes: &[u8]) -> Result<Encoding, ConfigError> {
+    let refused = |problem| Err(ConfigError::at("", 0, problem));
     let Some(name) = declared_name(bytes) else {
         return Ok(Encoding::Utf8);
     };
@@ -102,12 +107,12 @@ fn declared_name(bytes: &[u8]) -> Option<String> {
     Some(name.to_owned())
 }
 
-fn utf8(bytes: &[u8]) -> Result<String, WebConfigError> {
+fn utf8(bytes: &[u8]) -> Result<String, ConfigError> {
     std::str::from_utf8(bytes)
         .map(str::to_owned)
         .map_err(|error| {
             let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            WebConfigError::at(
+            ConfigError::at(
                 &before,
                 before.len(),
                 Problem::NotAsDeclared("utf-8".to_owned()),
@@ -115,9 +120,9 @@ fn utf8(bytes: &[u8]) -> Result<String, WebConfigError> {
         })
 }
 
-fn utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, WebConfigError> {
+fn utf16(bytes: &[u8], from_bytes: fn([u8; 2]) -> u16) -> Result<String, ConfigError> {
     from_utf16(bytes, from_bytes).map_err(|CutUtf16 { before }| {
         let problem = Problem::NotAsDeclared("utf-16".to_owned());
-        WebConfigError::at(&before, before.len(), problem)
+        ConfigError::at(&before, before.len(), problem)
     })
 }

@@ -1,0 +1,610 @@
+//! A change of one section, carried out on one level of the configuration with the least change of
+//! its text.
+//!
+//! IIS refuses a second entry with the key of another one, wherever that is: in the server's
+//! configuration, too. So where an entry may be above, its removal comes before the new one.
+
+use super::document::{Document, Id, Place};
+use super::path::{Selector, Step};
+use super::schema::{CollectionSchema, Schema, Unsound, owner};
+use super::{Change, ConfigError, ElementPath, Problem, SectionPath};
+
+/// Why a change cannot be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum EditError {
+    /// The file does not take it.
+    #[error(transparent)]
+    File(#[from] ConfigError),
+    /// The schema does not.
+    #[error(transparent)]
+    Unsound(#[from] Unsound),
+    /// An entry that is to be changed is not there.
+    #[error("{owner} has no entry {entry}")]
+    NoEntry {
+        /// The collection.
+        owner: String,
+        /// What was looked for.
+        entry: String,
+    },
+    /// The file does not declare the section: the feature is not installed, or the name is wrong.
+    #[error("IIS has no section {section:?} here: the base does not have what it belongs to")]
+    Undeclared {
+        /// The section.
+        section: String,
+        /// Those that are declared.
+        known: Vec<String>,
+    },
+    /// A section that is for the whole server only.
+    #[error("{0} can be set for the whole server only: leave out the location")]
+    ServerOnly(String),
+    /// A location below a site that is not there.
+    #[error("there is no site {name:?}")]
+    NoSite {
+        /// The site.
+        name: String,
+        /// Those that are there.
+        known: Vec<String>,
+    },
+    /// A site is to run in a pool that is not there.
+    #[error("there is no application pool {name:?}")]
+    NoPool {
+        /// The pool.
+        name: String,
+        /// Those that are there.
+        known: Vec<String>,
+    },
+}
+
+/// A level of the configuration: the server, a site, or a path below one.
+#[derive(Debug)]
+pub(crate) struct Level {
+    /// The elements in which its sections stand; new ones go into the first.
+    pub(crate) roots: Vec<Id>,
+    /// What is inherited.
+    pub(crate) above: Above,
+    /// The locations that inherit from it.
+    pub(crate) below: Vec<Id>,
+}
+
+/// The levels above one.
+#[derive(Debug)]
+pub(crate) enum Above {
+    /// They are in another file, into which nobody has looked.
+    Unseen,
+    /// The roots of each, the outermost first.
+    Seen(Vec<Vec<Id>>),
+}
+
+/// What the levels say about an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing.
+    Untold,
+    /// That there is none.
+    Removed,
+    /// This element.
+    Entry(Id),
+}
+
+/// One change on its way.
+pub(crate) struct Editing<'a> {
+    pub(crate) document: &'a mut Document,
+    pub(crate) schema: &'a Schema,
+    pub(crate) section: &'a SectionPath,
+    pub(crate) level: &'a Level,
+}
+
+impl<'a> Editing<'a> {
+    pub(crate) fn apply(&mut self, change: &Change) -> Result<(), EditError> {
+        self.check_section()?;
+        match change {
+            Change::Set {
+                element,
+                attribute,
+                value,
+            } => self.set(element.steps(), attribute, value),
+            Change::Add { entry, first } => self.add(entry, *first, false),
+            Change::Ensure { entry } => self.add(entry, false, true),
+            Change::Remove { entry } => self.remove(entry),
+            Change::Fill {
+                collection,
+                entries,
+            } => self.fill(collection, entries),
+            Change::Clear { element } => self.clear(element.steps()),
+        }
+    }
+
+    fn set(&mut self, steps: &[Step], attribute: &str, value: &str) -> Result<(), EditError> {
+        let schema = self.schema.walk(self.section, steps)?;
+        let value = schema.check(&owner(self.section, steps), attribute, value)?;
+        let known = schema.attribute(attribute);
+        self.check_locks(steps, Lock::Attribute(attribute))?;
+        let element = self.made(steps)?;
+        let has = self.document.attribute(element, attribute);
+        if !has.is_some_and(|has| known.is_same(has, &value)) {
+            self.document.set_attribute(element, attribute, &value);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, entry: &ElementPath, first: bool, keeps: bool) -> Result<(), EditError> {
+        let (steps, selector, collection) = self.entry(entry)?;
+        let owner = owner(self.section, steps);
+        let new = collection.checked(&owner, selector)?;
+        let keys = collection.keys(&new);
+        let place = self.find(&self.level.roots, steps)?;
+        let local = match place {
+            Some(place) => self.state(place, collection, &keys, State::Untold)?,
+            None => State::Untold,
+        };
+        let above = self.above(steps, collection, &keys)?;
+        match local {
+            State::Entry(_) if keeps => return Ok(()),
+            State::Entry(id) if !first => {
+                self.replace(id, collection, &new);
+                return Ok(());
+            }
+            State::Entry(id) => self.document.remove(id),
+            State::Untold if keeps && matches!(above, Some(State::Entry(_))) => return Ok(()),
+            State::Untold | State::Removed => {}
+        }
+        self.check_locks(steps, Lock::Element(collection.entry_name()))?;
+        let place = self.made(steps)?;
+        let needs_removal =
+            local == State::Untold && !matches!(above, Some(State::Untold | State::Removed));
+        if needs_removal {
+            self.insert_removal(place, collection, &keys, &owner, above)?;
+        }
+        let at = self.place_of(place, collection, first || collection.prepends);
+        self.document
+            .insert(place, at, collection.entry_name(), new.attributes());
+        self.give_way(steps, collection, &keys)
+    }
+
+    /// Puts the removal of an entry that is new here before those that locations have under the same
+    /// key.
+    fn give_way(
+        &mut self,
+        steps: &[Step],
+        collection: &CollectionSchema,
+        keys: &Selector,
+    ) -> Result<(), EditError> {
+        let Some(remove) = &collection.remove else {
+            return Ok(());
+        };
+        let below = &self.level.below;
+        for location in below {
+            let Some(place) = self.find(&[*location], steps)? else {
+                continue;
+            };
+            let local = self.state(place, collection, keys, State::Untold)?;
+            let has_removal = self.document.children(place).any(|child| {
+                let name = self.document.name(child);
+                collection.clear.as_deref() == Some(name)
+                    || (name == remove && self.is_meant(child, collection, keys))
+            });
+            if let State::Entry(id) = local
+                && !has_removal
+            {
+                self.document
+                    .insert(place, Place::Before(id), remove, keys.attributes());
+            }
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, entry: &ElementPath) -> Result<(), EditError> {
+        let (steps, selector, collection) = self.entry(entry)?;
+        let owner = owner(self.section, steps);
+        for (name, value) in &selector.0 {
+            collection.entry.check(&owner, name, value)?;
+        }
+        let place = self.find(&self.level.roots, steps)?;
+        let mut local = State::Untold;
+        if let Some(place) = place {
+            local = self.state(place, collection, selector, State::Untold)?;
+            if let State::Entry(id) = local {
+                self.document.remove(id);
+                local = self.state(place, collection, selector, State::Untold)?;
+            }
+        }
+        let above = self.above(steps, collection, selector)?;
+        if local == State::Untold && !matches!(above, Some(State::Untold | State::Removed)) {
+            let keys = match above {
+                Some(State::Entry(id)) => self.keys_in(id, &collection),
+                _ => selector.clone(),
+            };
+            let place = self.made(steps)?;
+            self.insert_removal(place, collection, &keys, &owner, above)?;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, path: &ElementPath, entries: &[Selector]) -> Result<(), EditError> {
+        let steps = path.steps();
+        let collection = self
+            .schema
+            .collection(self.section, steps, &Selector::default())?;
+        if let Some(place) = self.find(&self.level.roots, steps)? {
+            let wanted: Vec<Selector> =
+                entries.iter().map(|entry| collection.keys(entry)).collect();
+            for child in self.document.children(place).collect::<Vec<_>>() {
+                let is_entry = collection
+                    .add
+                    .iter()
+                    .any(|add| add == self.document.name(child));
+                let is_wanted = |entry: &Selector| self.is_meant(child, collection, entry);
+                if is_entry && !wanted.iter().any(is_wanted) {
+                    self.document.remove(child);
+                }
+            }
+        }
+        entries.iter().try_for_each(|entry| {
+            let entry = path.clone().with(Step::Entry(entry.clone()));
+            self.add(&entry, false, false)
+        })
+    }
+
+    fn clear(&mut self, steps: &[Step]) -> Result<(), EditError> {
+        if let Some((Step::Element(name), outer)) = steps.split_last() {
+            let schema = self.schema.walk(self.section, outer)?;
+            let owner = owner(self.section, outer);
+            if let Err(error) = schema.element(&owner, name) {
+                if !schema.has_attribute(name) {
+                    return Err(error.into());
+                }
+                if let Some(element) = self.find(&self.level.roots, outer)? {
+                    self.document.remove_attribute(element, name);
+                }
+                return Ok(());
+            }
+        }
+        if let Some(element) = self.find(&self.level.roots, steps)? {
+            self.document.remove(element);
+        }
+        Ok(())
+    }
+
+    /// Where an entry belongs, its attributes, and what is known of its collection.
+    fn entry<'e>(
+        &self,
+        entry: &'e ElementPath,
+    ) -> Result<(&'e [Step], &'e Selector, &'a CollectionSchema), EditError> {
+        let Some((steps, selector)) = entry.split_entry() else {
+            let owner = owner(self.section, entry.steps());
+            return Err(Unsound::NoCollection(owner).into());
+        };
+        let collection = self.schema.collection(self.section, steps, selector)?;
+        Ok((steps, selector, collection))
+    }
+
+    /// The section on a level.
+    fn section(&self, roots: &[Id]) -> Result<Option<Id>, ConfigError> {
+        let mut whole = Vec::new();
+        for root in roots {
+            let (element, missing) = self.descend(*root)?;
+            if missing.is_empty() {
+                whole.push(element);
+            }
+        }
+        match whole[..] {
+            [_, second, ..] => Err(self.problem(second, Problem::Twice)),
+            _ => Ok(whole.first().copied()),
+        }
+    }
+
+    /// The innermost group of the section that is there, and the names that are not.
+    fn descend(&self, root: Id) -> Result<(Id, Vec<&str>), ConfigError> {
+        let names: Vec<&str> = self.section.names().collect();
+        let mut element = root;
+        for (depth, name) in names.iter().enumerate() {
+            match self.only(element, name)? {
+                Some(next) => element = next,
+                None => return Ok((element, names[depth..].to_vec())),
+            }
+        }
+        Ok((element, Vec::new()))
+    }
+
+    /// The one element of a name.
+    fn only(&self, parent: Id, name: &str) -> Result<Option<Id>, ConfigError> {
+        let mut named = self.document.named(parent, name);
+        let found = named.next();
+        match named.next() {
+            Some(second) => Err(self.problem(second, Problem::Twice)),
+            None => Ok(found),
+        }
+    }
+
+    /// Refuses a section that is not here, or not readable.
+    fn check_section(&self) -> Result<(), EditError> {
+        let Some(section) = self.section(&self.level.roots)? else {
+            return Ok(());
+        };
+        let has = |name| self.document.attribute(section, name).is_some();
+        if has("configSource") {
+            return Err(self.problem(section, Problem::Elsewhere).into());
+        }
+        if has("configProtectionProvider") {
+            return Err(self.problem(section, Problem::Encrypted).into());
+        }
+        Ok(())
+    }
+
+    /// What steps lead to on a level, if it is there.
+    fn find(&self, roots: &[Id], steps: &[Step]) -> Result<Option<Id>, EditError> {
+        let Some(mut element) = self.section(roots)? else {
+            return Ok(None);
+        };
+        for (place, step) in steps.iter().enumerate() {
+            let next = match step {
+                Step::Element(name) => self.only(element, name)?,
+                Step::Entry(selector) => {
+                    let (schema, steps) = (self.schema, &steps[..place]);
+                    let collection = schema.collection(self.section, steps, selector)?;
+                    match self.state(element, collection, selector, State::Untold)? {
+                        State::Entry(id) => Some(id),
+                        State::Untold | State::Removed => None,
+                    }
+                }
+            };
+            match next {
+                Some(next) => element = next,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(element))
+    }
+
+    /// What steps lead to on this level, made where it is not there.
+    fn made(&mut self, steps: &[Step]) -> Result<Id, EditError> {
+        let roots = &self.level.roots;
+        let mut element = match self.section(roots)? {
+            Some(section) => section,
+            None => {
+                let (group, missing) = self.descend(roots[0])?;
+                let missing: Vec<String> = missing.into_iter().map(str::to_owned).collect();
+                missing.iter().fold(group, |parent, name| {
+                    self.document.insert(parent, Place::End, name, [])
+                })
+            }
+        };
+        for (place, step) in steps.iter().enumerate() {
+            element = match step {
+                Step::Element(name) => match self.only(element, name)? {
+                    Some(found) => found,
+                    None => self.document.insert(element, Place::End, name, []),
+                },
+                Step::Entry(selector) => self.made_entry(element, &steps[..place], selector)?,
+            };
+        }
+        Ok(element)
+    }
+
+    /// An entry on this level: a copy of the inherited one, where only that is there.
+    fn made_entry(
+        &mut self,
+        place: Id,
+        steps: &[Step],
+        selector: &Selector,
+    ) -> Result<Id, EditError> {
+        let owner = owner(self.section, steps);
+        let collection = self.schema.collection(self.section, steps, selector)?;
+        if let State::Entry(id) = self.state(place, collection, selector, State::Untold)? {
+            return Ok(id);
+        }
+        let above = self.above(steps, collection, selector)?;
+        let Some(State::Entry(inherited)) = above else {
+            return Err(EditError::NoEntry {
+                owner,
+                entry: selector.to_string(),
+            });
+        };
+        let keys = self.keys_in(inherited, &collection);
+        self.insert_removal(place, collection, &keys, &owner, above)?;
+        Ok(self.document.copy(inherited, place))
+    }
+
+    /// What the levels above come to for an entry; none where nobody has looked.
+    fn above(
+        &self,
+        steps: &[Step],
+        collection: &CollectionSchema,
+        selector: &Selector,
+    ) -> Result<Option<State>, EditError> {
+        let Above::Seen(levels) = &self.level.above else {
+            return Ok(None);
+        };
+        let mut state = State::Untold;
+        for roots in levels {
+            if let Some(place) = self.find(roots, steps)? {
+                state = self.state(place, collection, selector, state)?;
+            }
+        }
+        Ok(Some(state))
+    }
+
+    /// What the elements of a collection come to for an entry; each counts after those before it.
+    fn state(
+        &self,
+        place: Id,
+        collection: &CollectionSchema,
+        selector: &Selector,
+        before: State,
+    ) -> Result<State, ConfigError> {
+        let mut state = before;
+        let mut is_here = false;
+        for child in self.document.children(place) {
+            let name = self.document.name(child);
+            let is = |word: &Option<String>| word.as_deref() == Some(name);
+            if is(&collection.clear) {
+                state = State::Removed;
+                is_here = false;
+            } else if is(&collection.remove)
+                && self.is_meant(child, collection, &collection.keys(selector))
+            {
+                state = State::Removed;
+                is_here = false;
+            } else if collection.add.iter().any(|add| add == name)
+                && self.is_meant(child, collection, selector)
+            {
+                if is_here && collection.is_unique() {
+                    let key = self.key_text(child, collection);
+                    return Err(self.problem(child, |_| Problem::EntryTwice(key)));
+                }
+                state = State::Entry(child);
+                is_here = true;
+            }
+        }
+        Ok(state)
+    }
+
+    /// Whether an element is the entry with these attributes.
+    fn is_meant(&self, id: Id, collection: &CollectionSchema, selector: &Selector) -> bool {
+        selector.attributes().all(|(name, value)| {
+            let schema = collection.entry.attribute(name);
+            let has = self.document.attribute(id, name);
+            has.or(schema.default.as_deref())
+                .is_some_and(|has| schema.is_same(has, value))
+        })
+    }
+
+    /// The attributes by which an entry is known.
+    fn keys_in(&self, id: Id, collection: &CollectionSchema) -> Selector {
+        collection.keys(&Selector::of(self.document.attributes(id)))
+    }
+
+    fn key_text(&self, id: Id, collection: &CollectionSchema) -> String {
+        let keys = self.keys_in(id, collection);
+        let values: Vec<&str> = keys.attributes().map(|(_, value)| value).collect();
+        values.join(" ")
+    }
+
+    /// Gives an entry these attributes and no others.
+    fn replace(&mut self, id: Id, collection: &CollectionSchema, new: &Selector) {
+        let old: Vec<String> = self
+            .document
+            .attributes(id)
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        for name in old {
+            if !new.0.iter().any(|(kept, _)| *kept == name) {
+                self.document.remove_attribute(id, &name);
+            }
+        }
+        for (name, value) in &new.0 {
+            let schema = collection.entry.attribute(name);
+            let has = self.document.attribute(id, name);
+            if !has.is_some_and(|has| schema.is_same(has, value)) {
+                self.document.set_attribute(id, name, value);
+            }
+        }
+        for child in self.document.children(id).collect::<Vec<_>>() {
+            self.document.remove(child);
+        }
+    }
+
+    fn insert_removal(
+        &mut self,
+        place: Id,
+        collection: &CollectionSchema,
+        keys: &Selector,
+        owner: &str,
+        above: Option<State>,
+    ) -> Result<(), EditError> {
+        let Some(remove) = &collection.remove else {
+            return Err(Unsound::NoRemove(owner.to_owned()).into());
+        };
+        if let Some(State::Entry(id)) = above
+            && self.document.attribute(id, "lockItem") == Some("true")
+        {
+            let what = self.key_text(id, collection);
+            return Err(self.locked(id, what, "lockItem").into());
+        }
+        let at = self.place_of(place, collection, collection.prepends);
+        self.document.insert(place, at, remove, keys.attributes());
+        Ok(())
+    }
+
+    /// Where a new entry goes: before the others, or after them and before what else is there.
+    fn place_of(&self, place: Id, collection: &CollectionSchema, first: bool) -> Place {
+        let is_entry = |id: &Id| {
+            let name = self.document.name(*id);
+            collection.add.iter().any(|add| add == name)
+        };
+        let mut children = self.document.children(place);
+        if first {
+            return children.find(is_entry).map_or(Place::End, Place::Before);
+        }
+        let is_of_it = |id: &Id| {
+            let name = self.document.name(*id);
+            is_entry(id)
+                || collection.remove.as_deref() == Some(name)
+                || collection.clear.as_deref() == Some(name)
+        };
+        children.rfind(is_of_it).map_or(Place::End, Place::After)
+    }
+
+    /// Refuses what a level above has locked.
+    fn check_locks(&self, steps: &[Step], lock: Lock<'_>) -> Result<(), EditError> {
+        let Above::Seen(levels) = &self.level.above else {
+            return Ok(());
+        };
+        for roots in levels {
+            for depth in 0..=steps.len() {
+                let Some(element) = self.find(roots, &steps[..depth])? else {
+                    break;
+                };
+                let next = match steps.get(depth) {
+                    Some(Step::Element(name)) => Some(Lock::Element(name)),
+                    Some(Step::Entry(_)) => None,
+                    None => Some(lock),
+                };
+                if self.document.attribute(element, "lockItem") == Some("true") {
+                    let what = format!("<{}>", self.document.name(element));
+                    return Err(self.locked(element, what, "lockItem").into());
+                }
+                let by = next.and_then(|next| self.locked_by(element, next));
+                if let (Some(next), Some(by)) = (next, by) {
+                    let (Lock::Element(what) | Lock::Attribute(what)) = next;
+                    return Err(self.locked(element, what.to_owned(), by).into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The attribute of an element that locks a part of it.
+    fn locked_by(&self, element: Id, part: Lock<'_>) -> Option<&'static str> {
+        let (name, list, except) = match part {
+            Lock::Attribute(name) => (name, "lockAttributes", "lockAllAttributesExcept"),
+            Lock::Element(name) => (name, "lockElements", "lockAllElementsExcept"),
+        };
+        let has = |attribute: &str| {
+            let value = self.document.attribute(element, attribute)?;
+            let mut names = value.split(',').map(str::trim);
+            Some(names.any(|listed| listed == name || listed == "*"))
+        };
+        if has(list) == Some(true) {
+            return Some(list);
+        }
+        (has(except) == Some(false)).then_some(except)
+    }
+
+    fn locked(&self, id: Id, what: String, by: &str) -> ConfigError {
+        let by = by.to_owned();
+        self.document.error(id, Problem::Locked { what, by })
+    }
+
+    fn problem(&self, id: Id, problem: impl FnOnce(String) -> Problem) -> ConfigError {
+        let name = self.document.name(id).to_owned();
+        self.document.error(id, problem(name))
+    }
+}
+
+/// What may be locked.
+#[derive(Debug, Clone, Copy)]
+enum Lock<'a> {
+    Attribute(&'a str),
+    Element(&'a str),
+}

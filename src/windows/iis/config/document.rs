@@ -1,0 +1,686 @@
+//! An XML file as a tree that loses nothing: what is not changed is written as it was read, byte for
+//! byte, and what is new is laid out like what stands around it.
+//!
+//! quick-xml finds the tags and their ends. What it leaves to its callers, and what a file must not
+//! have for IIS to read it, is checked here.
+
+use std::ops::Range;
+
+use quick_xml::escape::{escape, unescape};
+use quick_xml::events::attributes::AttrError;
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::{Error, Reader};
+
+use super::encoding::Decoded;
+use super::{ConfigError, Problem};
+
+/// How deep elements may lie in each other; IIS's own lie eight deep.
+const DEEPEST: usize = 64;
+
+/// How an element is named in the tree.
+pub(crate) type Id = usize;
+
+/// The tree of a file.
+#[derive(Debug)]
+pub(crate) struct Document {
+    file: Decoded,
+    elements: Vec<Element>,
+    /// What stands outside of every element, and the outermost one.
+    outside: Vec<Node>,
+    root: Id,
+    layout: Layout,
+}
+
+/// What stands in an element.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Node {
+    /// Text, comments and whatever else is not an element, as it is in the file.
+    Raw(String),
+    Element(Id),
+}
+
+#[derive(Debug)]
+struct Element {
+    name: String,
+    /// From `<` to `>`, as it is in the file.
+    tag: String,
+    attributes: Vec<Attribute>,
+    nodes: Vec<Node>,
+    /// The end tag as it is in the file; none where the start tag ends in `/>`.
+    end: Option<String>,
+    parent: Option<Id>,
+    /// Where it began in the file; that of its parent if it is new.
+    offset: usize,
+}
+
+#[derive(Debug)]
+struct Attribute {
+    name: String,
+    /// Without quotes, its references replaced.
+    value: String,
+    /// The value in the tag, between its quotes.
+    range: Range<usize>,
+}
+
+/// Where a new element goes among those that are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// After all others.
+    End,
+    /// Before this one.
+    Before(Id),
+    /// After this one.
+    After(Id),
+}
+
+/// How a file is laid out.
+#[derive(Debug)]
+struct Layout {
+    newline: &'static str,
+    /// By how much a child stands further in than its parent.
+    indent: String,
+}
+
+impl Document {
+    /// The tree of a file whose outermost element is this one.
+    pub(crate) fn read(bytes: &[u8], root: &str) -> Result<Self, ConfigError> {
+        let file = Decoded::read(bytes)?;
+        let document = Self::scan(file)?;
+        let found = &document.elements[document.root];
+        if found.name != root {
+            let problem = Problem::Root {
+                found: found.name.clone(),
+                expected: root.to_owned(),
+            };
+            return Err(document.error(document.root, problem));
+        }
+        Ok(document)
+    }
+
+    fn scan(file: Decoded) -> Result<Self, ConfigError> {
+        let text = file.text.as_str();
+        check_characters(text)?;
+        let mut scan = Scan {
+            text,
+            elements: Vec::new(),
+            outside: Vec::new(),
+            open: Vec::new(),
+        };
+        let mut reader = Reader::from_str(text);
+        reader.config_mut().check_comments = true;
+        loop {
+            let start = position(reader.buffer_position());
+            let event = reader.read_event().map_err(|error| {
+                let at = position(reader.error_position());
+                scan.malformed(at, describe(&error))
+            })?;
+            let range = start..position(reader.buffer_position());
+            if matches!(event, Event::Eof) {
+                scan.finish()?;
+                break;
+            }
+            scan.event(&event, range)?;
+        }
+        let Scan {
+            elements, outside, ..
+        } = scan;
+        let mut document = Self {
+            layout: Layout {
+                newline: if text.contains('\n') && !text.contains("\r\n") {
+                    "\n"
+                } else {
+                    "\r\n"
+                },
+                indent: String::new(),
+            },
+            file,
+            elements,
+            outside,
+            root: 0,
+        };
+        document.layout.indent = document.step().unwrap_or("  ").to_owned();
+        Ok(document)
+    }
+
+    /// The file with its changes.
+    pub(crate) fn write(&self) -> Vec<u8> {
+        self.file.write(&self.text())
+    }
+
+    /// The file's text with its changes.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::with_capacity(self.file.text.len());
+        self.write_nodes(&self.outside, &mut text);
+        text
+    }
+
+    /// Whether anything changed.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.text() != self.file.text
+    }
+
+    /// The outermost element.
+    pub(crate) fn root(&self) -> Id {
+        self.root
+    }
+
+    /// An element's name.
+    pub(crate) fn name(&self, id: Id) -> &str {
+        &self.elements[id].name
+    }
+
+    /// The value of an attribute.
+    pub(crate) fn attribute(&self, id: Id, name: &str) -> Option<&str> {
+        let mut attributes = self.elements[id].attributes.iter();
+        attributes
+            .find(|attribute| attribute.name == name)
+            .map(|attribute| attribute.value.as_str())
+    }
+
+    /// The names and values of all attributes.
+    pub(crate) fn attributes(&self, id: Id) -> impl Iterator<Item = (&str, &str)> {
+        let attributes = self.elements[id].attributes.iter();
+        attributes.map(|attribute| (attribute.name.as_str(), attribute.value.as_str()))
+    }
+
+    /// The elements in an element.
+    pub(crate) fn children(&self, id: Id) -> impl DoubleEndedIterator<Item = Id> + '_ {
+        self.elements[id]
+            .nodes
+            .iter()
+            .filter_map(|node| match node {
+                Node::Element(child) => Some(*child),
+                Node::Raw(_) => None,
+            })
+    }
+
+    /// The elements of a name in an element.
+    pub(crate) fn named<'a>(&'a self, id: Id, name: &'a str) -> impl Iterator<Item = Id> + 'a {
+        self.children(id)
+            .filter(move |child| self.elements[*child].name == name)
+    }
+
+    /// A problem with an element, at its place.
+    pub(crate) fn error(&self, id: Id, problem: Problem) -> ConfigError {
+        ConfigError::at(&self.file.text, self.elements[id].offset, problem)
+    }
+
+    /// Gives an element an attribute, where it stands if it has it.
+    pub(crate) fn set_attribute(&mut self, id: Id, name: &str, value: &str) {
+        let raw = self.escaped(value);
+        let element = &mut self.elements[id];
+        let at = element
+            .attributes
+            .iter()
+            .position(|known| known.name == name);
+        let (range, text) = match at {
+            Some(at) if element.attributes[at].value == value => return,
+            Some(at) => (element.attributes[at].range.clone(), raw.clone()),
+            None => {
+                let last = element.attributes.last();
+                // Behind the last one's quote.
+                let end = last.map_or(1 + element.name.len(), |last| last.range.end + 1);
+                (end..end, format!(" {name}=\"{raw}\""))
+            }
+        };
+        element.tag.replace_range(range.clone(), &text);
+        match at {
+            Some(at) => {
+                for attribute in &mut element.attributes[at + 1..] {
+                    attribute.range = moved(&attribute.range, range.len(), text.len());
+                }
+                let changed = &mut element.attributes[at];
+                value.clone_into(&mut changed.value);
+                changed.range.end = changed.range.start + raw.len();
+            }
+            None => {
+                let start = range.start + name.len() + 3;
+                element.attributes.push(Attribute {
+                    name: name.to_owned(),
+                    value: value.to_owned(),
+                    range: start..start + raw.len(),
+                });
+            }
+        }
+    }
+
+    /// Takes an attribute away, with the space before it.
+    pub(crate) fn remove_attribute(&mut self, id: Id, name: &str) {
+        let element = &mut self.elements[id];
+        let Some(at) = element
+            .attributes
+            .iter()
+            .position(|known| known.name == name)
+        else {
+            return;
+        };
+        let range = element.attributes[at].range.clone();
+        let before = &element.tag[..range.start];
+        let named = before.rfind(name).unwrap_or(range.start);
+        let start = before[..named].trim_end().len();
+        let end = range.end + 1;
+        element.tag.replace_range(start..end, "");
+        element.attributes.remove(at);
+        for attribute in &mut element.attributes[at..] {
+            attribute.range = moved(&attribute.range, end - start, 0);
+        }
+    }
+
+    /// Puts a new element into another one.
+    pub(crate) fn insert<'n>(
+        &mut self,
+        parent: Id,
+        place: Place,
+        name: &str,
+        attributes: impl IntoIterator<Item = (&'n str, &'n str)>,
+    ) -> Id {
+        let id = self.elements.len();
+        self.elements.push(Element {
+            name: name.to_owned(),
+            tag: format!("<{name} />"),
+            attributes: Vec::new(),
+            nodes: Vec::new(),
+            end: None,
+            parent: Some(parent),
+            offset: self.elements[parent].offset,
+        });
+        for (name, value) in attributes {
+            self.set_attribute(id, name, value);
+        }
+        match place {
+            Place::End => self.append(parent, id),
+            Place::Before(other) => self.put_beside(parent, other, id, false),
+            Place::After(other) => self.put_beside(parent, other, id, true),
+        }
+        id
+    }
+
+    /// Takes an element away, with its line if nothing else stands on that.
+    pub(crate) fn remove(&mut self, id: Id) {
+        let Some(parent) = self.elements[id].parent else {
+            return;
+        };
+        let stands_alone = self.indentation(id).is_some() && self.ends_line(parent, id);
+        let nodes = &mut self.elements[parent].nodes;
+        let Some(at) = nodes.iter().position(|node| *node == Node::Element(id)) else {
+            return;
+        };
+        if stands_alone
+            && let Some(before) = at.checked_sub(1)
+            && let Node::Raw(text) = &mut nodes[before]
+        {
+            let line = text.rfind('\n').unwrap_or(text.len());
+            let line = text[..line].strip_suffix('\r').map_or(line, str::len);
+            text.truncate(line);
+        }
+        nodes.remove(at);
+    }
+
+    /// A copy of an element and all that is in it, put into another one.
+    pub(crate) fn copy(&mut self, from: Id, parent: Id) -> Id {
+        let name = self.elements[from].name.clone();
+        let attributes: Vec<(String, String)> = self
+            .attributes(from)
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        let pairs = attributes
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()));
+        let copy = self.insert(parent, Place::End, &name, pairs);
+        for child in self.children(from).collect::<Vec<_>>() {
+            self.copy(child, copy);
+        }
+        copy
+    }
+
+    fn append(&mut self, parent: Id, id: Id) {
+        let last = self.children(parent).next_back();
+        let like = last
+            .and_then(|last| self.indentation(last))
+            .map(str::to_owned);
+        let own = self.indentation(parent).map(str::to_owned);
+        let newline = self.layout.newline;
+        let indent = self.layout.indent.clone();
+        self.open(parent);
+        let nodes = &mut self.elements[parent].nodes;
+        // The end tag stands on a line of its own, or nothing else is on the line.
+        if let Some(Node::Raw(text)) = nodes.last_mut()
+            && let Some(outer) = blank_line_end(text).map(str::to_owned)
+        {
+            text.truncate(text.len() - outer.len());
+            text.push_str(&like.unwrap_or_else(|| format!("{outer}{indent}")));
+            nodes.push(Node::Element(id));
+            nodes.push(Node::Raw(format!("{newline}{outer}")));
+            return;
+        }
+        match own {
+            Some(own) => {
+                let inner = like.unwrap_or_else(|| format!("{own}{indent}"));
+                nodes.push(Node::Raw(format!("{newline}{inner}")));
+                nodes.push(Node::Element(id));
+                nodes.push(Node::Raw(format!("{newline}{own}")));
+            }
+            None => nodes.push(Node::Element(id)),
+        }
+    }
+
+    fn put_beside(&mut self, parent: Id, other: Id, id: Id, is_after: bool) {
+        let gap = self
+            .indentation(other)
+            .map(|inner| Node::Raw(format!("{}{inner}", self.layout.newline)));
+        let nodes = &mut self.elements[parent].nodes;
+        let at = nodes.iter().position(|node| *node == Node::Element(other));
+        let at = at.map_or(nodes.len(), |at| at + usize::from(is_after));
+        let (first, second) = if is_after {
+            (gap, Some(Node::Element(id)))
+        } else {
+            (Some(Node::Element(id)), gap)
+        };
+        nodes.splice(at..at, first.into_iter().chain(second));
+    }
+
+    /// Gives an element an end tag, if it has none.
+    fn open(&mut self, id: Id) {
+        let element = &mut self.elements[id];
+        if element.end.is_none() {
+            let kept = element.tag.trim_end_matches("/>").trim_end().len();
+            element.tag.replace_range(kept.., ">");
+            element.end = Some(format!("</{}>", element.name));
+        }
+    }
+
+    /// The white space before an element that stands first on its line; none if it does not, or if it
+    /// stands on the first line of all.
+    fn indentation(&self, id: Id) -> Option<&str> {
+        let nodes = match self.elements[id].parent {
+            Some(parent) => &self.elements[parent].nodes,
+            None => &self.outside,
+        };
+        let at = nodes.iter().position(|node| *node == Node::Element(id))?;
+        match nodes.get(at.checked_sub(1)?)? {
+            Node::Raw(text) => blank_line_end(text),
+            Node::Element(_) => None,
+        }
+    }
+
+    /// Whether nothing follows an element on its line.
+    fn ends_line(&self, parent: Id, id: Id) -> bool {
+        let nodes = &self.elements[parent].nodes;
+        let mut after = nodes
+            .iter()
+            .skip_while(|node| **node != Node::Element(id))
+            .skip(1);
+        match after.next() {
+            Some(Node::Raw(text)) => text.trim_start_matches([' ', '\t', '\r']).starts_with('\n'),
+            _ => false,
+        }
+    }
+
+    /// By how much the first child that has its own line stands further in than its parent.
+    fn step(&self) -> Option<&str> {
+        (0..self.elements.len()).find_map(|parent| {
+            let outer = self.indentation(parent)?;
+            let inner = self.indentation(self.children(parent).next()?)?;
+            inner.strip_prefix(outer).filter(|step| !step.is_empty())
+        })
+    }
+
+    fn write_nodes(&self, nodes: &[Node], text: &mut String) {
+        for node in nodes {
+            match node {
+                Node::Raw(raw) => text.push_str(raw),
+                Node::Element(id) => {
+                    let element = &self.elements[*id];
+                    text.push_str(&element.tag);
+                    self.write_nodes(&element.nodes, text);
+                    text.push_str(element.end.as_deref().unwrap_or_default());
+                }
+            }
+        }
+    }
+
+    /// A value as it stands between quotes.
+    fn escaped(&self, value: &str) -> String {
+        let escaped = escape(value);
+        if !self.file.is_single_byte() || escaped.is_ascii() {
+            return escaped.into_owned();
+        }
+        let written = |c: char| match c {
+            c if c.is_ascii() => c.to_string(),
+            c => format!("&#{};", u32::from(c)),
+        };
+        escaped.chars().map(written).collect()
+    }
+}
+
+/// A range behind a text whose length changed.
+fn moved(range: &Range<usize>, old: usize, new: usize) -> Range<usize> {
+    range.start + new - old..range.end + new - old
+}
+
+/// The spaces and tabs at the end of a text, if they are all on its last line; none if it has one
+/// line only.
+fn blank_line_end(text: &str) -> Option<&str> {
+    let line = &text[text.rfind('\n')? + 1..];
+    line.chars()
+        .all(|c| matches!(c, ' ' | '\t'))
+        .then_some(line)
+}
+
+/// The tree of what was read so far.
+struct Scan<'a> {
+    text: &'a str,
+    elements: Vec<Element>,
+    outside: Vec<Node>,
+    open: Vec<Id>,
+}
+
+impl Scan<'_> {
+    fn event(&mut self, event: &Event<'_>, range: Range<usize>) -> Result<(), ConfigError> {
+        let raw = &self.text[range.clone()];
+        match event {
+            Event::Start(tag) => {
+                let element = self.element(tag, range)?;
+                if self.open.len() == DEEPEST {
+                    let problem = format!("elements nested deeper than {DEEPEST}");
+                    return Err(self.malformed(self.elements[element].offset, problem));
+                }
+                self.open.push(element);
+                return Ok(());
+            }
+            Event::Empty(tag) => {
+                self.element(tag, range)?;
+                return Ok(());
+            }
+            Event::End(_) => {
+                // The reader has compared the names.
+                if let Some(element) = self.open.pop() {
+                    self.elements[element].end = Some(raw.to_owned());
+                }
+                return Ok(());
+            }
+            Event::Text(_) => self.check_text(range)?,
+            Event::CData(_) if self.open.is_empty() => {
+                return Err(self.malformed(range.start, "text outside the root element"));
+            }
+            Event::GeneralRef(_) => {
+                if self.open.is_empty() {
+                    return Err(self.malformed(range.start, "text outside the root element"));
+                }
+                self.check_references(range)?;
+            }
+            Event::Decl(_) if range.start > 0 => {
+                return Err(
+                    self.malformed(range.start, "an XML declaration that is not at the start")
+                );
+            }
+            Event::DocType(_) => {
+                return Err(ConfigError::at(
+                    self.text,
+                    range.start,
+                    Problem::DocumentType,
+                ));
+            }
+            Event::CData(_) | Event::Decl(_) | Event::Comment(_) | Event::PI(_) | Event::Eof => {}
+        }
+        match self.nodes().last_mut() {
+            Some(Node::Raw(text)) => text.push_str(raw),
+            _ => self.nodes().push(Node::Raw(raw.to_owned())),
+        }
+        Ok(())
+    }
+
+    /// What is in the innermost open element so far.
+    fn nodes(&mut self) -> &mut Vec<Node> {
+        match self.open.last() {
+            Some(parent) => &mut self.elements[*parent].nodes,
+            None => &mut self.outside,
+        }
+    }
+
+    /// Adds an element under the innermost open one.
+    fn element(&mut self, tag: &BytesStart<'_>, range: Range<usize>) -> Result<Id, ConfigError> {
+        let id = self.elements.len();
+        let parent = self.open.last().copied();
+        if parent.is_none() && id > 0 {
+            return Err(self.malformed(range.start, "a second root element"));
+        }
+        let name = String::from_utf8_lossy(tag.name().as_ref()).into_owned();
+        if !is_name(&name) {
+            return Err(self.malformed(range.start, format!("invalid element name {name:?}")));
+        }
+        let attributes = self.attributes(tag, range.start)?;
+        self.nodes().push(Node::Element(id));
+        self.elements.push(Element {
+            name,
+            tag: self.text[range.clone()].to_owned(),
+            attributes,
+            nodes: Vec::new(),
+            end: None,
+            parent,
+            offset: range.start,
+        });
+        Ok(id)
+    }
+
+    fn attributes(
+        &self,
+        tag: &BytesStart<'_>,
+        start: usize,
+    ) -> Result<Vec<Attribute>, ConfigError> {
+        let mut attributes = Vec::new();
+        for attribute in tag.attributes() {
+            let attribute = attribute.map_err(|error| {
+                // Positions count from the tag's name, which follows its `<`.
+                self.malformed(start + 1 + attribute_position(&error), error.to_string())
+            })?;
+            let name = String::from_utf8_lossy(attribute.key.as_ref()).into_owned();
+            let raw = String::from_utf8_lossy(&attribute.value).into_owned();
+            let at = offset_in(self.text, &attribute.value).unwrap_or(start);
+            if !is_name(&name) {
+                return Err(self.malformed(at, format!("invalid attribute name {name:?}")));
+            }
+            if let Some(found) = raw.find('<') {
+                return Err(self.malformed(at + found, "a < in the value of an attribute"));
+            }
+            let value = unescape(&raw)
+                .map_err(|error| self.malformed(at, error.to_string()))?
+                .into_owned();
+            attributes.push(Attribute {
+                name,
+                value,
+                range: at - start..at - start + raw.len(),
+            });
+        }
+        Ok(attributes)
+    }
+
+    fn check_text(&self, range: Range<usize>) -> Result<(), ConfigError> {
+        let text = &self.text[range.clone()];
+        if self.open.is_empty()
+            && let Some(found) = text.find(|c: char| !c.is_ascii_whitespace())
+        {
+            return Err(self.malformed(range.start + found, "text outside the root element"));
+        }
+        if let Some(found) = text.find("]]>") {
+            return Err(self.malformed(range.start + found, "a ]]> in text"));
+        }
+        Ok(())
+    }
+
+    /// Only the references that need no declaration are known: `&amp;` and the like, and `&#46;`.
+    fn check_references(&self, range: Range<usize>) -> Result<(), ConfigError> {
+        match unescape(&self.text[range.clone()]) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.malformed(range.start, error.to_string())),
+        }
+    }
+
+    fn finish(&self) -> Result<(), ConfigError> {
+        if let Some(open) = self.open.last() {
+            let element = &self.elements[*open];
+            let problem = format!("<{}> is never closed", element.name);
+            return Err(self.malformed(element.offset, problem));
+        }
+        if self.elements.is_empty() {
+            return Err(self.malformed(self.text.len(), "missing root element"));
+        }
+        Ok(())
+    }
+
+    fn malformed(&self, at: usize, problem: impl Into<String>) -> ConfigError {
+        ConfigError::at(self.text, at, Problem::Malformed(problem.into()))
+    }
+}
+
+/// Control characters cannot be in XML at all.
+fn check_characters(text: &str) -> Result<(), ConfigError> {
+    let forbidden = |c: char| {
+        (c < ' ' && !matches!(c, '\t' | '\n' | '\r')) || matches!(c, '\u{fffe}' | '\u{ffff}')
+    };
+    match text.find(forbidden) {
+        Some(at) => {
+            let problem = Problem::Malformed("a control character".to_owned());
+            Err(ConfigError::at(text, at, problem))
+        }
+        None => Ok(()),
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_alphabetic() || matches!(c, '_' | ':'))
+        && name.chars().all(|c| {
+            c.is_alphanumeric()
+                || matches!(c, '_' | ':' | '-' | '.')
+                || (c > '\x7f' && !c.is_whitespace())
+        })
+}
+
+/// Where a part of the text stands in it.
+fn offset_in(text: &str, part: &[u8]) -> Option<usize> {
+    let offset = part.as_ptr().addr().checked_sub(text.as_ptr().addr())?;
+    (offset + part.len() <= text.len()).then_some(offset)
+}
+
+fn position(bytes: u64) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn attribute_position(error: &AttrError) -> usize {
+    match error {
+        AttrError::ExpectedEq(at)
+        | AttrError::ExpectedValue(at)
+        | AttrError::UnquotedValue(at)
+        | AttrError::ExpectedQuote(at, _)
+        | AttrError::Duplicated(at, _) => *at,
+    }
+}
+
+/// What the reader found, without the position, which the error has already.
+fn describe(error: &Error) -> String {
+    match error {
+        Error::Syntax(error) => error.to_string(),
+        Error::IllFormed(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,458 @@
+//! What may stand in IIS's configuration: the schema files of a base, or the little that is known of
+//! every IIS.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use super::document::{Document, Id};
+use super::path::{Selector, Step};
+use super::value::{AttributeSchema, Key, Kind, Validation};
+use super::{Change, ConfigEdit, ConfigError, ElementPath, SectionPath};
+
+/// What is known without a base's schema: names and keys, and nothing about values.
+const KNOWN: &str = include_str!("known.xml");
+
+/// What may stand in the sections of IIS's configuration.
+#[derive(Debug, Clone, Default)]
+pub struct Schema {
+    sections: BTreeMap<String, ElementSchema>,
+}
+
+/// A schema file that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the schema {file} cannot be read")]
+pub struct SchemaError {
+    /// Its name.
+    pub file: String,
+    /// What is wrong with it.
+    pub source: ConfigError,
+}
+
+/// What may stand in an element.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ElementSchema {
+    attributes: BTreeMap<String, AttributeSchema>,
+    elements: BTreeMap<String, ElementSchema>,
+    collections: Vec<CollectionSchema>,
+    /// Attributes that the schema does not name are sound.
+    is_open: bool,
+}
+
+/// What entries an element has.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct CollectionSchema {
+    /// The names of an entry; mostly one.
+    pub(crate) add: Vec<String>,
+    pub(crate) remove: Option<String>,
+    pub(crate) clear: Option<String>,
+    /// Whether new entries come before the others.
+    pub(crate) prepends: bool,
+    has_duplicates: bool,
+    pub(crate) entry: ElementSchema,
+}
+
+/// Something that a schema does not have, or does not allow.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unsound {
+    /// There is no section of that name.
+    #[error("the schema has no section {name:?}")]
+    Section {
+        /// The section.
+        name: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
+    /// There is no element of that name.
+    #[error("{owner} has no element {name:?}")]
+    Element {
+        /// In which element.
+        owner: String,
+        /// The element.
+        name: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
+    /// There is no attribute of that name.
+    #[error("{owner} has no attribute {name:?}")]
+    Attribute {
+        /// Of which element.
+        owner: String,
+        /// The attribute.
+        name: String,
+        /// Those that it has.
+        known: Vec<String>,
+    },
+    /// The element has no entries.
+    #[error("{0} is no collection")]
+    NoCollection(String),
+    /// An entry lacks an attribute.
+    #[error("an entry of {owner} needs {name}")]
+    Missing {
+        /// The collection.
+        owner: String,
+        /// The attribute.
+        name: String,
+    },
+    /// An entry of this collection cannot be taken away at a location.
+    #[error("an entry of {0} that the server has cannot be taken away or replaced at a location")]
+    NoRemove(String),
+    /// A value is not of its type.
+    #[error("invalid {name} {value:?}: {expected}")]
+    Value {
+        /// The attribute.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What it would have to be.
+        expected: String,
+    },
+}
+
+impl Schema {
+    /// The schema of files, by their names, and what is known without them for sections that none
+    /// of them has.
+    pub fn read<'a>(
+        files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+    ) -> Result<Self, SchemaError> {
+        let mut schema = Self::default();
+        for (file, bytes) in files {
+            schema.add(bytes).map_err(|source| SchemaError {
+                file: file.to_owned(),
+                source,
+            })?;
+        }
+        for (name, section) in &Self::known().sections {
+            let known = || section.clone();
+            schema.sections.entry(name.clone()).or_insert_with(known);
+        }
+        Ok(schema)
+    }
+
+    /// What is known without a file.
+    pub(crate) fn known() -> &'static Self {
+        static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+            let mut schema = Schema::default();
+            // The tests read it.
+            let _ = schema.add(KNOWN.as_bytes());
+            schema
+        });
+        &SCHEMA
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<(), ConfigError> {
+        let document = Document::read(bytes, "configSchema")?;
+        for id in document.named(document.root(), "sectionSchema") {
+            let name = document.attribute(id, "name").unwrap_or_default();
+            let section = self.sections.entry(name.to_owned()).or_default();
+            section.add(&document, id);
+        }
+        Ok(())
+    }
+
+    /// What is known of what steps lead to.
+    pub(crate) fn walk(
+        &self,
+        section: &SectionPath,
+        steps: &[Step],
+    ) -> Result<&ElementSchema, Unsound> {
+        let mut schema = self.section(section)?;
+        for (place, step) in steps.iter().enumerate() {
+            let owner = owner(section, &steps[..place]);
+            schema = match step {
+                Step::Element(name) => schema.element(&owner, name)?,
+                Step::Entry(selector) => {
+                    let collection = schema.collection(&owner, selector)?;
+                    for (name, value) in selector.attributes() {
+                        collection.entry.check(&owner, name, value)?;
+                    }
+                    &collection.entry
+                }
+            };
+        }
+        Ok(schema)
+    }
+
+    /// What is known of the collection to which an entry belongs.
+    pub(crate) fn collection(
+        &self,
+        section: &SectionPath,
+        steps: &[Step],
+        entry: &Selector,
+    ) -> Result<&CollectionSchema, Unsound> {
+        let schema = self.walk(section, steps)?;
+        schema.collection(&owner(section, steps), entry)
+    }
+
+    fn section(&self, path: &SectionPath) -> Result<&ElementSchema, Unsound> {
+        let found = self.sections.get(path.as_str());
+        found.ok_or_else(|| Unsound::Section {
+            name: path.to_string(),
+            known: self.sections.keys().cloned().collect(),
+        })
+    }
+}
+
+impl ElementSchema {
+    /// Adds what one element of the schema says.
+    fn add(&mut self, document: &Document, id: Id) {
+        for child in document.children(id) {
+            let name = document.attribute(child, "name").unwrap_or_default();
+            match document.name(child) {
+                "attribute" => {
+                    let attribute = attribute(document, child);
+                    self.attributes.insert(name.to_owned(), attribute);
+                }
+                "element" => {
+                    let element = self.elements.entry(name.to_owned()).or_default();
+                    element.add(document, child);
+                }
+                "collection" => self.collections.push(collection(document, child)),
+                _ => {}
+            }
+        }
+        self.is_open |= is_true(document, id, "allowUnrecognizedAttributes");
+    }
+
+    /// The element in it.
+    pub(crate) fn element(&self, owner: &str, name: &str) -> Result<&Self, Unsound> {
+        let found = self.elements.get(name);
+        found.ok_or_else(|| Unsound::Element {
+            owner: owner.to_owned(),
+            name: name.to_owned(),
+            known: self.elements.keys().cloned().collect(),
+        })
+    }
+
+    /// The collection to which an entry of these attributes belongs.
+    pub(crate) fn collection(
+        &self,
+        owner: &str,
+        selector: &Selector,
+    ) -> Result<&CollectionSchema, Unsound> {
+        let fits = |collection: &&CollectionSchema| {
+            let mut names = selector.0.iter();
+            names.all(|(name, _)| collection.entry.knows(name))
+        };
+        let found = self.collections.iter().find(fits);
+        found
+            .or(self.collections.first())
+            .ok_or_else(|| Unsound::NoCollection(owner.to_owned()))
+    }
+
+    /// Whether the schema names an attribute.
+    pub(crate) fn has_attribute(&self, name: &str) -> bool {
+        self.attributes.contains_key(name)
+    }
+
+    /// Whether an attribute may be here.
+    fn knows(&self, name: &str) -> bool {
+        self.is_open || self.attributes.contains_key(name) || is_lock(name)
+    }
+
+    /// What is known of an attribute.
+    pub(crate) fn attribute(&self, name: &str) -> AttributeSchema {
+        self.attributes.get(name).cloned().unwrap_or_default()
+    }
+
+    /// The value of an attribute as IIS writes it.
+    pub(crate) fn check(&self, owner: &str, name: &str, value: &str) -> Result<String, Unsound> {
+        if !self.knows(name) {
+            return Err(Unsound::Attribute {
+                owner: owner.to_owned(),
+                name: name.to_owned(),
+                known: self.attributes.keys().cloned().collect(),
+            });
+        }
+        let checked = self.attribute(name).check(value);
+        checked.map_err(|expected| Unsound::Value {
+            name: name.to_owned(),
+            value: value.to_owned(),
+            expected,
+        })
+    }
+}
+
+impl CollectionSchema {
+    /// What an entry is called.
+    pub(crate) fn entry_name(&self) -> &str {
+        self.add.first().map_or("add", String::as_str)
+    }
+
+    /// Those of an entry's attributes by which it is known; all of them where the schema names none.
+    pub(crate) fn keys(&self, entry: &Selector) -> Selector {
+        let of = |key: Key| {
+            let attributes = entry.0.iter();
+            attributes.filter(move |(name, _)| self.entry.attribute(name).key == key)
+        };
+        // Each by itself would do, and removals have one.
+        if let Some(unique) = of(Key::Unique).min_by_key(|(name, _)| name != "name") {
+            return Selector(vec![unique.clone()]);
+        }
+        let combined: Vec<_> = of(Key::Combined).cloned().collect();
+        if combined.is_empty() {
+            return entry.clone();
+        }
+        Selector(combined)
+    }
+
+    /// Whether no two entries may have the same keys.
+    pub(crate) fn is_unique(&self) -> bool {
+        let mut attributes = self.entry.attributes.values();
+        !self.has_duplicates && attributes.any(|attribute| attribute.key != Key::No)
+    }
+
+    /// The attributes of a new entry, checked.
+    pub(crate) fn checked(&self, owner: &str, entry: &Selector) -> Result<Selector, Unsound> {
+        let checked: Result<Vec<_>, _> = entry
+            .0
+            .iter()
+            .map(|(name, value)| Ok((name.clone(), self.entry.check(owner, name, value)?)))
+            .collect();
+        let checked = checked?;
+        let has = |wanted: &str| checked.iter().any(|(name, _)| name == wanted);
+        for (name, attribute) in &self.entry.attributes {
+            let is_needed = attribute.is_required && attribute.default.is_none();
+            let is_key = attribute.key != Key::No && attribute.default.is_none();
+            if (is_needed || is_key) && !has(name) {
+                return Err(Unsound::Missing {
+                    owner: owner.to_owned(),
+                    name: name.clone(),
+                });
+            }
+        }
+        Ok(Selector(checked))
+    }
+}
+
+impl ConfigEdit {
+    /// The entry that an added one takes the place of, by its keys as far as they are known without
+    /// a base's schema; none where nothing is added.
+    pub fn replaced(&self) -> Option<ElementPath> {
+        let (Change::Add { entry, .. } | Change::Ensure { entry }) = &self.change else {
+            return None;
+        };
+        let (steps, selector) = entry.split_entry()?;
+        let known = Schema::known().collection(&self.section, steps, selector);
+        let keys = known.map_or_else(|_| selector.clone(), |known| known.keys(selector));
+        let path = steps.iter().cloned();
+        let path = path.fold(ElementPath::default(), ElementPath::with);
+        Some(path.with(Step::Entry(keys)))
+    }
+}
+
+/// What a step leads to, for messages.
+pub(crate) fn owner(section: &SectionPath, steps: &[Step]) -> String {
+    let last = steps.iter().rev().find_map(|step| match step {
+        Step::Element(name) => Some(name.as_str()),
+        Step::Entry(_) => None,
+    });
+    let section_name = section.names().last().unwrap_or_default();
+    last.unwrap_or(section_name).to_owned()
+}
+
+/// Attributes that every element may have.
+fn is_lock(name: &str) -> bool {
+    matches!(
+        name,
+        "lockAttributes"
+            | "lockAllAttributesExcept"
+            | "lockElements"
+            | "lockAllElementsExcept"
+            | "lockItem"
+    )
+}
+
+fn collection(document: &Document, id: Id) -> CollectionSchema {
+    let named = |name: &str| {
+        let value = document.attribute(id, name).filter(|name| !name.is_empty());
+        value.map(str::to_owned)
+    };
+    let mut entry = ElementSchema::default();
+    entry.add(document, id);
+    let add = named("addElement").unwrap_or_default();
+    CollectionSchema {
+        add: add
+            .split(',')
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect(),
+        remove: named("removeElement"),
+        clear: named("clearElement"),
+        prepends: document.attribute(id, "mergeAppend") == Some("false"),
+        has_duplicates: is_true(document, id, "allowDuplicates"),
+        entry,
+    }
+}
+
+fn attribute(document: &Document, id: Id) -> AttributeSchema {
+    let value = |name: &str| document.attribute(id, name);
+    let names = |kind: &str| {
+        let names = document.named(id, kind);
+        names
+            .filter_map(|name| document.attribute(name, "name"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let kind = match value("type").unwrap_or_default() {
+        "bool" => Kind::Bool,
+        "int" => Kind::Integer(i32::MIN.into(), i32::MAX.into()),
+        "uint" => Kind::Integer(0, u32::MAX.into()),
+        "int64" => Kind::Integer(i64::MIN, i64::MAX),
+        "enum" => Kind::Enum(names("enum")),
+        "flags" => Kind::Flags(names("flag")),
+        "timeSpan" => match value("timeSpanFormat") {
+            Some("seconds") => Kind::Seconds(1),
+            Some("minutes") => Kind::Seconds(60),
+            _ => Kind::TimeSpan,
+        },
+        _ => Kind::Text,
+    };
+    AttributeSchema {
+        kind,
+        is_required: is_true(document, id, "required"),
+        key: if is_true(document, id, "isUniqueKey") {
+            Key::Unique
+        } else if is_true(document, id, "isCombinedKey") {
+            Key::Combined
+        } else {
+            Key::No
+        },
+        is_case_sensitive: is_true(document, id, "caseSensitive"),
+        default: value("defaultValue").map(str::to_owned),
+        may_be_infinite: is_true(document, id, "allowInfinite"),
+        validation: validation(
+            value("validationType").unwrap_or_default(),
+            value("validationParameter").unwrap_or_default(),
+        ),
+    }
+}
+
+fn validation(kind: &str, parameter: &str) -> Validation {
+    match kind {
+        "nonEmptyString" => Validation::NotEmpty,
+        "requireTrimmedString" => Validation::Trimmed,
+        "applicationPoolName" => Validation::PoolName,
+        "siteName" => Validation::SiteName,
+        "applicationPath" | "virtualDirectoryPath" => Validation::UrlPath,
+        "integerRange" | "timeSpanRange" => {
+            let mut parts = parameter.split(',').map(str::trim);
+            let mut number = || parts.next().and_then(|text| text.parse().ok());
+            let (Some(least), Some(most)) = (number(), number()) else {
+                return Validation::None;
+            };
+            Validation::Range {
+                least,
+                most,
+                granularity: number().unwrap_or(1),
+                is_excluded: parameter.ends_with("exclude"),
+            }
+        }
+        _ => Validation::None,
+    }
+}
+
+fn is_true(document: &Document, id: Id, name: &str) -> bool {
+    document
+        .attribute(id, name)
+        .is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}

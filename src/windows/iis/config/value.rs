@@ -1,0 +1,292 @@
+//! Values of attributes, as IIS's schema has them.
+
+/// What a schema says about an attribute.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AttributeSchema {
+    pub(crate) kind: Kind,
+    pub(crate) is_required: bool,
+    pub(crate) key: Key,
+    pub(crate) is_case_sensitive: bool,
+    pub(crate) default: Option<String>,
+    /// Whether `Infinite` is a value.
+    pub(crate) may_be_infinite: bool,
+    pub(crate) validation: Validation,
+}
+
+/// Whether an attribute tells entries apart.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Key {
+    #[default]
+    No,
+    /// By itself.
+    Unique,
+    /// Together with others.
+    Combined,
+}
+
+/// What an attribute's values are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Any text, and whatever is not known here.
+    #[default]
+    Text,
+    Bool,
+    /// A whole number from the first to the last.
+    Integer(i64, i64),
+    /// One of these names.
+    Enum(Vec<String>),
+    /// Some of these names, with commas between.
+    Flags(Vec<String>),
+    /// A span, in text as `1.02:03:04`.
+    TimeSpan,
+    /// A span in whole seconds or minutes: so many seconds each.
+    Seconds(i64),
+}
+
+/// What a schema says more about an attribute's values.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Validation {
+    #[default]
+    None,
+    NotEmpty,
+    Trimmed,
+    /// A number, or seconds, in or outside of a range, and a multiple of the last.
+    Range {
+        least: i64,
+        most: i64,
+        granularity: i64,
+        is_excluded: bool,
+    },
+    PoolName,
+    SiteName,
+    /// A path of a URL, such as `/` or `/app`.
+    UrlPath,
+}
+
+impl AttributeSchema {
+    /// The value as IIS writes it, or what it would have to be.
+    pub(crate) fn check(&self, value: &str) -> Result<String, String> {
+        if self.may_be_infinite && value.eq_ignore_ascii_case("Infinite") {
+            return Ok("Infinite".to_owned());
+        }
+        let value = self.of_kind(value)?;
+        self.validate(&value)?;
+        Ok(value)
+    }
+
+    /// Whether two values are the same to IIS.
+    pub(crate) fn is_same(&self, one: &str, other: &str) -> bool {
+        one == other || (!self.is_case_sensitive && one.to_lowercase() == other.to_lowercase())
+    }
+
+    fn of_kind(&self, value: &str) -> Result<String, String> {
+        match &self.kind {
+            Kind::Text => Ok(value.to_owned()),
+            Kind::Bool => match value.to_ascii_lowercase() {
+                value if matches!(value.as_str(), "true" | "false") => Ok(value),
+                _ => Err("expected true or false".to_owned()),
+            },
+            Kind::Integer(least, most) => match number(value) {
+                Some(number) if (*least..=*most).contains(&number) => Ok(value.to_owned()),
+                _ => Err(format!("expected a whole number from {least} to {most}")),
+            },
+            Kind::Enum(names) => named(names, value)
+                .map(str::to_owned)
+                .ok_or_else(|| format!("expected {}", names.join(", "))),
+            Kind::Flags(names) => {
+                let flags = value.split(',').map(|flag| named(names, flag.trim()));
+                let flags: Option<Vec<&str>> = flags.collect();
+                flags
+                    .map(|flags| flags.join(", "))
+                    .ok_or_else(|| format!("expected some of {}, with commas", names.join(", ")))
+            }
+            Kind::TimeSpan => match seconds(value) {
+                Some(_) => Ok(value.to_owned()),
+                None => Err("expected a time span, such as 00:20:00 or 1.05:00:00".to_owned()),
+            },
+            Kind::Seconds(_) => match number(value) {
+                Some(_) => Ok(value.to_owned()),
+                None => Err("expected a whole number".to_owned()),
+            },
+        }
+    }
+
+    fn validate(&self, value: &str) -> Result<(), String> {
+        let refused = |expected: &str| Err(format!("expected {expected}"));
+        match &self.validation {
+            Validation::NotEmpty if value.is_empty() => refused("a text that is not empty"),
+            Validation::Trimmed if value.trim() != value => {
+                refused("a text without space at its start or end")
+            }
+            Validation::PoolName if value.contains(|c| "|<>&\"/[]+=;:,?*@\\".contains(c)) => {
+                refused("a name without any of | < > & \" / \\ [ ] + = ; : , ? * @")
+            }
+            Validation::SiteName if value.contains(['/', '?']) => refused("a name without / and ?"),
+            Validation::UrlPath if !is_url_path(value) => {
+                refused("/ or a path such as /app, without . and .. in it")
+            }
+            Validation::Range {
+                least,
+                most,
+                granularity,
+                is_excluded,
+            } => {
+                let Some(number) = self.measured(value) else {
+                    return Ok(());
+                };
+                let unit = match self.kind {
+                    Kind::TimeSpan | Kind::Seconds(_) => " seconds",
+                    _ => "",
+                };
+                if (*least..=*most).contains(&number) == *is_excluded {
+                    let or = if *is_excluded { "anything but" } else { "" };
+                    return Err(format!("expected {or}{least} to {most}{unit}"));
+                }
+                if *granularity > 1 && number % granularity != 0 {
+                    return Err(format!("expected a multiple of {granularity}{unit}"));
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The number that a range is about.
+    fn measured(&self, value: &str) -> Option<i64> {
+        match self.kind {
+            Kind::TimeSpan => seconds(value),
+            Kind::Seconds(each) => number(value)?.checked_mul(each),
+            _ => number(value),
+        }
+    }
+}
+
+fn named<'a>(names: &'a [String], value: &str) -> Option<&'a str> {
+    let mut names = names.iter();
+    names
+        .find(|name| name.eq_ignore_ascii_case(value))
+        .map(String::as_str)
+}
+
+/// Decimal, or hexadecimal as attributes with `displayHex` are written.
+fn number(value: &str) -> Option<i64> {
+    match value.strip_prefix("0x") {
+        Some(digits) => i64::from_str_radix(digits, 16).ok(),
+        None => value.parse().ok(),
+    }
+}
+
+/// The seconds of `hh:mm:ss`, with days and a point before or fractions behind.
+fn seconds(value: &str) -> Option<i64> {
+    let (head, rest) = value.split_once(':')?;
+    let (minutes, seconds) = rest.split_once(':')?;
+    let (days, hours) = match head.split_once('.') {
+        Some((days, hours)) => (digits(days)?, digits(hours)?),
+        None => (0, digits(head)?),
+    };
+    let whole = seconds
+        .split_once('.')
+        .map_or(Some(seconds), |(whole, rest)| digits(rest).map(|_| whole))?;
+    let (minutes, seconds) = (digits(minutes)?, digits(whole)?);
+    // IIS's own default of periodicRestart.time is 29:00:00.
+    (minutes < 60 && seconds < 60).then(|| ((days * 24 + hours) * 60 + minutes) * 60 + seconds)
+}
+
+fn digits(text: &str) -> Option<i64> {
+    let is_sound = (1..=8).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_sound.then(|| text.parse().ok()).flatten()
+}
+
+fn is_url_path(path: &str) -> bool {
+    let Some(names) = path.strip_prefix('/') else {
+        return false;
+    };
+    names.is_empty()
+        || names
+            .split('/')
+            .all(|name| !matches!(name, "" | "." | "..") && !name.contains('\\'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(kind: Kind, validation: Validation, value: &str) -> Result<String, String> {
+        let schema = AttributeSchema {
+            kind,
+            validation,
+            ..AttributeSchema::default()
+        };
+        schema.check(value)
+    }
+
+    #[test]
+    fn values_are_written_as_iis_writes_them() {
+        let names = || vec!["OnDemand".to_owned(), "AlwaysRunning".to_owned()];
+        assert_eq!(check(Kind::Bool, Validation::None, "True").unwrap(), "true");
+        assert_eq!(
+            check(Kind::Enum(names()), Validation::None, "alwaysrunning").unwrap(),
+            "AlwaysRunning"
+        );
+        assert_eq!(
+            check(
+                Kind::Flags(names()),
+                Validation::None,
+                "ondemand,AlwaysRunning"
+            )
+            .unwrap(),
+            "OnDemand, AlwaysRunning"
+        );
+        for (kind, value) in [
+            (Kind::Bool, "yes"),
+            (Kind::Enum(names()), "Never"),
+            (Kind::Flags(names()), "OnDemand,Never"),
+            (Kind::Integer(0, 10), "11"),
+            (Kind::Integer(0, 10), "-1"),
+            (Kind::Integer(0, 10), "one"),
+            (Kind::TimeSpan, "20"),
+            (Kind::TimeSpan, "00:60:00"),
+            (Kind::TimeSpan, "a:00:00"),
+            (Kind::TimeSpan, "999999999:00:00"),
+            (Kind::Seconds(60), "1:00"),
+        ] {
+            assert!(check(kind, Validation::None, value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_in_the_units_of_their_values() {
+        let range = |granularity, is_excluded| Validation::Range {
+            least: 60,
+            most: 3600,
+            granularity,
+            is_excluded,
+        };
+        for (kind, validation, value, is_sound) in [
+            (Kind::TimeSpan, range(60, false), "00:20:00", true),
+            (Kind::TimeSpan, range(60, false), "00:00:00", false),
+            (Kind::TimeSpan, range(60, false), "00:20:01", false),
+            (Kind::TimeSpan, range(1, false), "0.01:00:00", true),
+            (Kind::TimeSpan, range(1, false), "1.00:00:00", false),
+            (Kind::Seconds(60), range(1, false), "60", true),
+            (Kind::Seconds(60), range(1, false), "61", false),
+            (Kind::Integer(0, 9999), range(1, true), "100", false),
+            (Kind::Integer(0, 9999), range(1, true), "59", true),
+        ] {
+            let found = check(kind, validation, value);
+            assert_eq!(found.is_ok(), is_sound, "{value}: {found:?}");
+        }
+        for (validation, value) in [
+            (Validation::NotEmpty, ""),
+            (Validation::Trimmed, " a"),
+            (Validation::PoolName, "a/b"),
+            (Validation::SiteName, "a?"),
+            (Validation::UrlPath, "app"),
+            (Validation::UrlPath, "/app/"),
+            (Validation::UrlPath, "/a/../b"),
+        ] {
+            assert!(check(Kind::Text, validation, value).is_err(), "{value}");
+        }
+        assert!(check(Kind::Text, Validation::UrlPath, "/a/b").is_ok());
+    }
+}
