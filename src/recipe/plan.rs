@@ -203,6 +203,8 @@ impl Plan {
             needs
                 .contents
                 .extend(server_config().into_iter().chain(schema_files()));
+            // The new version keeps the descriptor.
+            needs.files = true;
         }
         needs
     }

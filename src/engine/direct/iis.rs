@@ -8,7 +8,7 @@ use super::error::DirectError;
 use crate::files;
 use crate::layer::{Layer, LayerError, LayerPath, Source};
 use crate::recipe::Plan;
-use crate::windows::iis::config::{ConfigEdit, Location, Schema, Server};
+use crate::windows::iis::config::{ConfigEdit, EditError, Location, Schema, Server};
 use crate::windows::iis::web_config::merge;
 use crate::windows::iis::{IisSettings, schema_files, server_config};
 use crate::windows::inside::{Inside, Known};
@@ -72,15 +72,13 @@ pub(super) fn configure(
             server.apply(edit).map_err(refused(edit))?;
         }
         if let Some(changed) = server.finish() {
-            bring(layer, &file, changed)?;
+            bring(layer, &file, changed, inside)?;
         }
     }
     site_config(layer, settings, &for_site)
 }
 
-fn refused(
-    edit: &ConfigEdit,
-) -> impl FnOnce(crate::windows::iis::config::EditError) -> DirectError {
+fn refused(edit: &ConfigEdit) -> impl FnOnce(EditError) -> DirectError {
     let edit = edit.to_string();
     move |source| DirectError::IisEdit { edit, source }
 }
@@ -117,12 +115,23 @@ fn existing(
     Ok(content.map(|bytes| (bytes, format!("the base's {file}"))))
 }
 
-/// Puts a file into the layer, in place of the one that it brings.
-fn bring(layer: &mut Layer, file: &ImagePath, bytes: Vec<u8>) -> Result<(), DirectError> {
+/// Puts a file into the layer: in place of the one that it brings, or of the base's, whose descriptor
+/// it gets.
+fn bring(
+    layer: &mut Layer,
+    file: &ImagePath,
+    bytes: Vec<u8>,
+    inside: &dyn Inside,
+) -> Result<(), DirectError> {
     let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
-    match layer.file_mut(&path) {
-        Some(source) => *source = bytes.into(),
-        None => layer.file(path, bytes),
+    if let Some(source) = layer.file_mut(&path) {
+        *source = bytes.into();
+        return Ok(());
+    }
+    layer.file(path.clone(), bytes);
+    let known = inside.file(file)?.present();
+    if let Some(security) = known.and_then(|known| known.security) {
+        layer.secure(path, security.as_slice());
     }
     Ok(())
 }
@@ -172,4 +181,214 @@ fn read(path: &Path) -> Result<Vec<u8>, LayerError> {
         }
         _ => failed(error),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::recipe::{PlanBase, Recipe, Settings};
+    use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, InsideError, Unseen};
+    use crate::windows::registry::KeyPath;
+
+    const SERVER: &str = include_str!("../../windows/iis/config/tests/applicationHost.config");
+    const SCHEMA: &str = include_str!("../../windows/iis/config/tests/schema.xml");
+    const PATH: &str = "Windows/System32/inetsrv/config/applicationHost.config";
+
+    /// A base with that configuration of IIS, or without.
+    #[derive(Debug)]
+    struct Base(Option<String>);
+
+    impl Inside for Base {
+        fn key(&self, _: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+            Ok(Known::Absent)
+        }
+
+        fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+            Ok(match self.content(path)? {
+                Known::Present(bytes) => Known::Present(BaseFile {
+                    kind: BaseFileKind::File {
+                        size: bytes.len() as u64,
+                        sha256: [0; 32],
+                    },
+                    attributes: 0x20,
+                    security: Some(vec![1, 2, 3]),
+                }),
+                _ => Known::Absent,
+            })
+        }
+
+        fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+            let path = path.to_string();
+            Ok(match &self.0 {
+                Some(text) if path.ends_with("applicationHost.config") => {
+                    Known::Present(text.clone().into_bytes())
+                }
+                Some(_) if path.ends_with("IIS_schema.xml") => {
+                    Known::Present(SCHEMA.as_bytes().to_vec())
+                }
+                _ => Known::Absent,
+            })
+        }
+    }
+
+    fn plan(settings: &str) -> Plan {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("recipe.toml");
+        let text = format!("name = \"x\"\nbase = \"iis\"\n{settings}\n");
+        std::fs::write(&file, text).unwrap();
+        let base = PlanBase {
+            name: "mcr/iis:10.0.17763.973".to_owned(),
+            digest: String::new(),
+            os_version: Some("17763.973".parse().unwrap()),
+            shell: None,
+            user: None,
+            on_build: Vec::new(),
+        };
+        let values = std::collections::BTreeMap::new();
+        let settings = Settings {
+            values: &values,
+            context: folder.path(),
+        };
+        Recipe::load(&file)
+            .unwrap()
+            .plan(base, None, &settings)
+            .unwrap()
+    }
+
+    /// The files that the layer brings.
+    fn layer(plan: &Plan, inside: &dyn Inside) -> Result<Layer, DirectError> {
+        let mut layer = Layer::new(0);
+        layer.planned_files(&plan.files)?;
+        configure(&mut layer, plan.iis.as_ref().unwrap(), inside)?;
+        Ok(layer)
+    }
+
+    fn text(layer: &mut Layer, path: &str) -> Option<String> {
+        match layer.file_mut(&path.parse().unwrap())? {
+            Source::Bytes(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
+            Source::Path(_) => None,
+        }
+    }
+
+    fn base() -> Base {
+        Base(Some(SERVER.replace('\n', "\r\n")))
+    }
+
+    fn chain(error: &DirectError) -> String {
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(error);
+        while let Some(error) = source {
+            text = format!("{text}: {error}");
+            source = error.source();
+        }
+        text
+    }
+
+    const WHOLE: &str = r#"
+[iis]
+site = "Api"
+file_extensions = ["json"]
+default_documents = ["a.html", "index.html"]
+[[iis.app_pools]]
+name = "api"
+settings = { managedRuntimeVersion = "", "processModel.idleTimeout" = "00:00:00" }
+environment = { MODE = "x" }
+[[iis.sites]]
+name = "Api"
+path = 'C:\api'
+app_pool = "api"
+bindings = ["http/*:8080:", "https/*:8443:api.corp"]
+settings = { "limits.maxConnections" = 100 }
+applications = { "/v2" = { path = 'C:\v2', app_pool = "api" } }
+virtual_directories = { "/files" = 'C:\files' }
+[[iis.handlers]]
+name = "first"
+path = "*.a"
+modules = "M"
+[[iis.handlers]]
+name = "second"
+path = "*.b"
+modules = "M"
+site = "Api/v2"
+[[iis.modules]]
+name = "M"
+image = 'C:\m.dll'
+[[iis.config]]
+section = "system.webServer/staticContent"
+location = "Api"
+add = ["[fileExtension='.json',mimeType='text/x']"]
+set = { "clientCache.cacheControlMode" = "disablecache" }
+"#;
+
+    #[test]
+    fn a_server_is_configured_as_a_recipe_says() {
+        let plan = plan(WHOLE);
+        check_seen(&plan, &base()).unwrap();
+        let mut layer = layer(&plan, &base()).unwrap();
+        let server = text(&mut layer, &format!("Files/{PATH}"))
+            .or_else(|| text(&mut layer, PATH))
+            .unwrap();
+        assert!(
+            !server.replace("\r\n", "").contains('\n'),
+            "line ends are kept"
+        );
+        let added: Vec<&str> = server
+            .lines()
+            .filter(|line| !SERVER.lines().any(|old| old == *line))
+            .map(str::trim)
+            .collect();
+        insta::assert_snapshot!(added.join("\n"));
+        let web_config = text(&mut layer, "api/web.config").unwrap();
+        let place = |text: &str| web_config.find(text).unwrap();
+        assert!(place("<add value=\"a.html\"") < place("<add value=\"index.html\""));
+        assert!(web_config.contains(".json"));
+    }
+
+    #[test]
+    fn what_a_site_may_not_say_itself_the_server_says() {
+        let plan = plan("[iis]\nmime_types = { json = \"text/x\" }");
+        let denied = SERVER.replace(
+            "name=\"staticContent\" overrideModeDefault=\"Allow\"",
+            "name=\"staticContent\" overrideModeDefault=\"Deny\"",
+        );
+        let mut by_server = layer(&plan, &Base(Some(denied))).unwrap();
+        let server = text(&mut by_server, PATH).unwrap();
+        assert!(
+            server.contains("<location path=\"Default Web Site\">"),
+            "{server}"
+        );
+        assert_eq!(text(&mut by_server, "inetpub/wwwroot/web.config"), None);
+        let mut by_site = layer(&plan, &base()).unwrap();
+        assert_eq!(text(&mut by_site, PATH), None);
+        assert!(text(&mut by_site, "inetpub/wwwroot/web.config").is_some());
+    }
+
+    #[test]
+    fn a_base_that_has_no_iis_or_that_nobody_knows_is_refused() {
+        let plan = plan("[[iis.app_pools]]\nname = \"api\"");
+        let needs = plan.needs();
+        assert!(needs.files && needs.contents.contains(&server_config().unwrap()));
+        let unseen = check_seen(&plan, &Unseen).unwrap_err();
+        assert!(
+            unseen.to_string().contains("has to be looked into"),
+            "{unseen}"
+        );
+        let none = check_seen(&plan, &Base(None)).unwrap_err();
+        assert!(none.to_string().contains("has no IIS"), "{none}");
+        let broken = layer(&plan, &Base(Some("<configuration>".to_owned()))).unwrap_err();
+        assert!(
+            chain(&broken).starts_with("cannot read the base's C:\\Windows"),
+            "{}",
+            chain(&broken)
+        );
+        let missing = self::plan("[iis.app_pool]\nname = \"api\"\nsettings = { autoStart = true }");
+        let missing = layer(&missing, &base()).unwrap_err();
+        assert!(
+            chain(&missing).ends_with("applicationPools has no entry [name='api']"),
+            "{}",
+            chain(&missing)
+        );
+    }
 }

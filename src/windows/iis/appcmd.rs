@@ -1,7 +1,7 @@
 //! What `appcmd`, the command line of IIS, is called with.
 
 use super::config::{Change, ConfigEdit};
-use super::{DEFAULT_PATH, IisSettings, Site};
+use super::{Binding, DEFAULT_PATH, IisSettings, Site};
 
 /// Where IIS has it; the folder is not on the path.
 pub const PROGRAM: &str = r"C:\Windows\System32\inetsrv\appcmd.exe";
@@ -106,11 +106,7 @@ fn site(site: &Site) -> Vec<Call> {
             ])));
         }
     }
-    let bindings: Vec<&str> = site
-        .bindings
-        .iter()
-        .map(|binding| binding.as_str())
-        .collect();
+    let bindings: Vec<&str> = site.bindings.iter().map(Binding::as_str).collect();
     let mut set = words([
         "set",
         "site",

@@ -153,9 +153,7 @@ fn set_all<'a>(
     settings.into_iter().map(move |(attribute, value)| {
         let mut names: Vec<&str> = attribute.as_str().split('.').collect();
         let last = names.pop().unwrap_or_default();
-        let element = names
-            .into_iter()
-            .fold(at.clone(), |path, name| path.element(name));
+        let element = names.into_iter().fold(at.clone(), ElementPath::element);
         set(section, element, last, value)
     })
 }

@@ -209,8 +209,8 @@ impl FromStr for Binding {
         let is_http = |information: &str| {
             let mut parts = information.rsplitn(3, ':');
             let (_host, port, address) = (parts.next(), parts.next(), parts.next());
-            let is_port = port.is_some_and(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
-            is_port && address.is_some_and(|address| !address.is_empty())
+            let port = port.and_then(|port| port.parse::<u16>().ok());
+            port.is_some_and(|port| port > 0) && address.is_some_and(|address| !address.is_empty())
         };
         let is_sound = text.split_once('/').is_some_and(|(protocol, information)| {
             let is_web = matches!(protocol, "http" | "https");

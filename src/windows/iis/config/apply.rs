@@ -211,7 +211,7 @@ impl<'a> Editing<'a> {
         let above = self.above(steps, collection, selector)?;
         if local == State::Untold && !matches!(above, Some(State::Untold | State::Removed)) {
             let keys = match above {
-                Some(State::Entry(id)) => self.keys_in(id, &collection),
+                Some(State::Entry(id)) => self.keys_in(id, collection),
                 _ => selector.clone(),
             };
             let place = self.made(steps)?;
@@ -400,7 +400,7 @@ impl<'a> Editing<'a> {
                 entry: selector.to_string(),
             });
         };
-        let keys = self.keys_in(inherited, &collection);
+        let keys = self.keys_in(inherited, collection);
         self.insert_removal(place, collection, &keys, &owner, above)?;
         Ok(self.document.copy(inherited, place))
     }
@@ -437,12 +437,11 @@ impl<'a> Editing<'a> {
         for child in self.document.children(place) {
             let name = self.document.name(child);
             let is = |word: &Option<String>| word.as_deref() == Some(name);
-            if is(&collection.clear) {
-                state = State::Removed;
-                is_here = false;
-            } else if is(&collection.remove)
-                && self.is_meant(child, collection, &collection.keys(selector))
-            {
+            let is_removal = || {
+                is(&collection.remove)
+                    && self.is_meant(child, collection, &collection.keys(selector))
+            };
+            if is(&collection.clear) || is_removal() {
                 state = State::Removed;
                 is_here = false;
             } else if collection.add.iter().any(|add| add == name)
