@@ -1,4 +1,8 @@
-//! `wincimg base`: which base images there are, and which one is right for a host.
+//! `wincimg base`: which base images there are, which one is right for a host, and what is inside.
+
+mod index;
+mod inside;
+mod show;
 
 use std::io::{self, Write};
 
@@ -20,11 +24,12 @@ use crate::oci::base::{
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
-/// List base images, or find the one that fits a host
+/// List base images, find the one that fits a host, or look inside one
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg base list nanoserver\n  \
-    wincimg base resolve nanoserver --host-build 17763.973")]
+    wincimg base resolve nanoserver --host-build 17763.973\n  \
+    wincimg base show mcr.microsoft.com/windows/nanoserver:ltsc2022")]
 pub(super) struct Base {
     #[command(subcommand)]
     command: BaseCommand,
@@ -34,6 +39,8 @@ pub(super) struct Base {
 enum BaseCommand {
     List(List),
     Resolve(Resolve),
+    Index(index::Index),
+    Show(show::Show),
 }
 
 /// List the images of a repository, or of one of its flavours, by their tags, the newest first
@@ -118,10 +125,17 @@ impl From<MatchArg> for Match {
 }
 
 impl Base {
+    /// Whether the result depends on which updates are known.
+    pub(super) fn relies_on_updates(&self) -> bool {
+        matches!(self.command, BaseCommand::List(_) | BaseCommand::Resolve(_))
+    }
+
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         match self.command {
             BaseCommand::List(command) => command.run(session),
             BaseCommand::Resolve(command) => command.run(session),
+            BaseCommand::Index(command) => command.run(session),
+            BaseCommand::Show(command) => command.run(session),
         }
     }
 }

@@ -165,7 +165,7 @@ impl Build {
         let registry = self.recipe.connect(Arc::clone(&progress))?;
         registry_args::run(async {
             let mut images = request
-                .plan(!self.tags.no_index, &registry, session)
+                .plan(!self.tags.no_index, self.dry_run, &registry, session)
                 .await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());

@@ -1,6 +1,7 @@
 //! `wincimg mirror`: images with all their layers in a registry of one's own.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -15,9 +16,12 @@ use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
 use crate::foreign::Foreign;
+use crate::inspect::library::FactsMaker;
 use crate::oci::base::{BaseName, BaseRepository};
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
-use crate::oci::mirror::{MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, mirror};
+use crate::oci::mirror::{
+    Companion, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, Outcome, mirror,
+};
 use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::Location;
@@ -64,6 +68,9 @@ pub(super) struct Mirror {
     /// The format of manifests in the mirror [default: the source's]
     #[arg(long, value_enum, value_name = "FORMAT")]
     manifest_format: Option<ManifestFormat>,
+    /// Do not find out what is inside Windows images, and put nothing about that beside them
+    #[arg(long)]
+    no_facts: bool,
     /// Say what would be copied, with sizes, and copy nothing
     #[arg(long)]
     dry_run: bool,
@@ -113,10 +120,26 @@ impl Mirror {
             dry_run: self.dry_run,
             flavour: self.manifest_format.map(Into::into),
         };
+        let library = session.cache.library(&registry, &progress);
+        let facts = (!self.no_facts).then(|| {
+            let maker = FactsMaker::new(library.clone());
+            Arc::new(maker) as Arc<dyn Companion>
+        });
         let report = registry_args::run(async {
             let images = self.resolve(&registry, &wanted, session).await?;
-            Ok(mirror(&registry, &images, &self.to, &options, progress).await?)
+            Ok(mirror(&registry, &images, &self.to, &options, facts, progress).await?)
         })?;
+        for warning in library.take_warnings() {
+            session.warn(warning);
+        }
+        for learnt in report.images.iter().flat_map(|image| &image.facts) {
+            if let Some(problem) = &learnt.problem {
+                session.warn(format_args!(
+                    "what is inside {} does not lie beside it: {problem}",
+                    learnt.image
+                ));
+            }
+        }
         write_result(None, |out| match self.format {
             Format::Text => write_text(&report, out),
             Format::Json => write_json(&report, out),
@@ -279,6 +302,18 @@ fn write_image(
         Foreign(&image.target)
     )?;
     writeln!(out, "  {} {state}", copied.digest)?;
+    for learnt in &image.facts {
+        let what = match learnt.outcome {
+            Outcome::Present => "is known",
+            Outcome::Copied => "known to the source, copied",
+            Outcome::Made => "looked at, written beside it",
+            Outcome::Failed => "not known",
+        };
+        let size = learnt
+            .size
+            .map_or_else(String::new, |size| format!(" ({})", BinaryBytes(size)));
+        writeln!(out, "  inside {}: {what}{size}", learnt.image)?;
+    }
     if dry_run {
         for blob in &copied.blobs {
             let size = BinaryBytes(blob.size).to_string();

@@ -3,6 +3,7 @@
 
 mod base;
 mod build;
+mod cache_args;
 mod check_compat;
 mod completions;
 mod config;
@@ -71,6 +72,8 @@ struct Global {
     /// a folder above]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    cache: cache_args::CacheArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -108,7 +111,10 @@ impl Command {
                 updates::known(session);
             }
         }
-        let relies_on_updates = matches!(self, Self::Base(_) | Self::Hotfix(_) | Self::Lint(_));
+        let relies_on_updates = match &self {
+            Self::Base(base) => base.relies_on_updates(),
+            _ => matches!(self, Self::Hotfix(_) | Self::Lint(_)),
+        };
         let result = match self {
             Self::Base(command) => command.run(session),
             Self::Build(command) => command.run(session),
@@ -157,7 +163,7 @@ pub fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => error.exit(),
     };
-    let session = Session::new(cli.global.quiet, cli.global.verbose);
+    let session = Session::new(cli.global.quiet, cli.global.verbose, cli.global.cache);
     if let Some(warning) = warning {
         session.warn(warning);
     }

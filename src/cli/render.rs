@@ -54,7 +54,7 @@ impl Render {
             render(&draft)?;
         }
         let registry = self.recipe.connect(progress::display(session))?;
-        let images = registry_args::run(wanted.plan(true, &registry, session))?;
+        let images = registry_args::run(wanted.plan(true, false, &registry, session))?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == Format::Text {
             return Err(Failure::usage(anyhow!(

@@ -6,6 +6,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
+use super::cache_args::CacheArgs;
 use super::failure::label;
 use super::typed;
 use crate::foreign::Foreign;
@@ -17,13 +18,16 @@ pub(super) struct Session {
     pub(super) quiet: bool,
     /// Whether stderr takes colours and moving bars.
     pub(super) colour: bool,
+    /// What is kept between runs.
+    pub(super) cache: CacheArgs,
 }
 
 impl Session {
     /// Sets up logging for this run.
-    pub(super) fn new(quiet: bool, verbose: u8) -> Self {
+    pub(super) fn new(quiet: bool, verbose: u8, cache: CacheArgs) -> Self {
         let session = Self {
             quiet,
+            cache,
             colour: colour_on_stderr(),
         };
         if verbose > 0 {

@@ -42,9 +42,9 @@ impl RefreshArgs {
         if !self.refresh {
             return Ok(known(session));
         }
-        let path = cache_path().ok_or_else(|| {
+        let path = cache_path(session).ok_or_else(|| {
             Failure::from(anyhow!("no folder to keep the table of updates in"))
-                .hint("name one in the environment variable XDG_CACHE_HOME")
+                .hint("name one with --cache-dir DIR")
         })?;
         let http = http.connect(progress::display(session))?;
         let read = registry_args::run(async {
@@ -75,7 +75,7 @@ pub(super) fn warn_if_stale(session: &Session, today: Option<Date>) {
 
 /// The table of this run.
 pub(super) fn known(session: &Session) -> &'static Updates {
-    let Some(path) = cache_path() else {
+    let Some(path) = cache_path(session) else {
         return Updates::known();
     };
     match load_updates(&path) {
@@ -92,13 +92,6 @@ pub(super) fn known(session: &Session) -> &'static Updates {
 }
 
 /// Where the refreshed table is kept between runs.
-fn cache_path() -> Option<PathBuf> {
-    let folder = |name: &str| {
-        let value = std::env::var_os(name).filter(|value| !value.is_empty());
-        value.map(PathBuf::from).filter(|path| path.is_absolute())
-    };
-    let cache = folder("XDG_CACHE_HOME")
-        .or_else(|| folder("LOCALAPPDATA"))
-        .or_else(|| Some(folder("HOME")?.join(".cache")))?;
-    Some(cache.join("wincimg").join("windows-updates.tsv"))
+fn cache_path(session: &Session) -> Option<PathBuf> {
+    Some(session.cache.folder()?.join("windows-updates.tsv"))
 }

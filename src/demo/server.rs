@@ -18,6 +18,7 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
+use serde_json::Value;
 use tokio::sync::oneshot;
 
 use wincimg::oci::document::sha256;
@@ -27,6 +28,8 @@ const LARGEST_BODY: usize = 64 << 20;
 /// As many tags as one page of a list has.
 const LONGEST_PAGE: usize = 1000;
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
+const OCI_INDEX: &str = "application/vnd.oci.image.index.v1+json";
 
 /// A running registry.
 #[derive(Debug)]
@@ -170,6 +173,7 @@ struct Target<'a> {
 enum Kind {
     Tags,
     Manifest,
+    Referrers,
     Upload,
     Blob,
 }
@@ -203,6 +207,7 @@ async fn answer(request: Request<Incoming>, stored: &Mutex<Stored>) -> Answer {
     };
     let mut answer = match target.kind {
         Kind::Tags => stored.list_tags(&target),
+        Kind::Referrers => stored.list_referrers(&target),
         Kind::Manifest => stored.manifest(&head.method, &target, &head.headers, body),
         Kind::Upload => stored.upload(&head.method, &target),
         Kind::Blob => stored.blob(&target, &head.headers),
@@ -232,6 +237,7 @@ impl<'a> Target<'a> {
             ("/blobs/uploads/", Kind::Upload),
             ("/blobs/", Kind::Blob),
             ("/manifests/", Kind::Manifest),
+            ("/referrers/", Kind::Referrers),
             ("/tags/list", Kind::Tags),
         ];
         kinds.into_iter().find_map(|(word, kind)| {
@@ -249,7 +255,10 @@ impl<'a> Target<'a> {
     fn parameter(&self, name: &str) -> Option<String> {
         self.query.split('&').find_map(|pair| {
             let (key, value) = pair.split_once('=')?;
-            (key == name).then(|| value.replace("%3A", ":").replace("%2F", "/"))
+            (key == name).then(|| {
+                let decoded = value.replace("%3A", ":").replace("%2F", "/");
+                decoded.replace("%2B", "+")
+            })
         })
     }
 }
@@ -279,6 +288,36 @@ impl Stored {
         answer
     }
 
+    /// The manifests about the one that the target names, and what they are.
+    fn list_referrers(&mut self, target: &Target<'_>) -> Answer {
+        let wanted = target.parameter("artifactType");
+        let manifests = self.repositories.get(target.repository);
+        let manifests = manifests.into_iter().flat_map(|it| &it.manifests);
+        let mut found: Vec<Value> = manifests
+            .filter(|(_, (_, bytes))| subject_of(bytes).as_deref() == Some(target.rest))
+            .filter_map(|(digest, (media_type, bytes))| {
+                let about: Value = serde_json::from_slice(bytes).ok()?;
+                let artifact_type = about["artifactType"].as_str()?;
+                let entry = serde_json::json!({
+                    "mediaType": media_type,
+                    "digest": digest,
+                    "size": bytes.len(),
+                    "artifactType": artifact_type,
+                    "annotations": about["annotations"],
+                });
+                let is_wanted = wanted.as_ref().is_none_or(|it| it == artifact_type);
+                is_wanted.then_some(entry)
+            })
+            .collect();
+        found.sort_by_key(|entry| entry["digest"].to_string());
+        let body = serde_json::json!({
+            "schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": found,
+        });
+        let mut answer = plain(StatusCode::OK, body.to_string().into());
+        set(&mut answer, CONTENT_TYPE, OCI_INDEX);
+        answer
+    }
+
     fn manifest(
         &mut self,
         method: &Method,
@@ -292,9 +331,13 @@ impl Stored {
                 .and_then(|value| value.to_str().ok())
                 .unwrap_or_default()
                 .to_owned();
+            let subject = subject_of(&body);
             let digest = self.add_manifest(target.repository, target.rest, &media_type, body);
             let mut answer = plain(StatusCode::CREATED, Bytes::new());
             set(&mut answer, CONTENT_DIGEST, &digest);
+            if let Some(subject) = subject {
+                set(&mut answer, SUBJECT, &subject);
+            }
             return answer;
         }
         let found = self.repositories.get(target.repository).and_then(|known| {
@@ -414,6 +457,12 @@ impl Stored {
         set(&mut answer, LOCATION, &place(target.repository, &id));
         answer
     }
+}
+
+/// The digest of the manifest that a manifest is about.
+fn subject_of(manifest: &[u8]) -> Option<String> {
+    let manifest: Value = serde_json::from_slice(manifest).ok()?;
+    Some(manifest["subject"]["digest"].as_str()?.to_owned())
 }
 
 fn place(repository: &str, upload: &str) -> String {

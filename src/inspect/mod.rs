@@ -41,6 +41,7 @@ pub mod base;
 mod error;
 mod facts;
 mod layers;
+pub mod library;
 mod registry;
 mod select;
 mod shutdown;
@@ -175,6 +176,26 @@ pub async fn inspect(
         images,
         others: chosen.others,
     })
+}
+
+/// The images that a tag or digest names, for the platforms given or else for Windows, and the one
+/// image that is named whatever it is for.
+pub async fn windows_images(
+    source: &Source,
+    name: Option<&str>,
+    platforms: &[PlatformFilter],
+) -> Result<Vec<Image>, InspectError> {
+    let document = source.resolve(name).await?;
+    let chosen = select::choose(source, document, platforms).await?;
+    if chosen.images.is_empty() {
+        // What cannot be read may be what is meant.
+        for other in chosen.others {
+            if let EntryKind::Unreadable { problem } = other.kind {
+                return Err(problem.into());
+            }
+        }
+    }
+    Ok(chosen.images)
 }
 
 /// The times that a container of this image gets to stop; nothing where it is not for Windows.

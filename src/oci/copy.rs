@@ -12,9 +12,11 @@ mod options;
 mod plan;
 mod platform;
 mod run;
+mod watch;
 
 pub use error::CopyError;
 pub use options::{CopyOptions, Foreign};
 pub use plan::{CopyPlan, PlannedBlob};
 pub use platform::{PlatformError, PlatformFilter, Platforms};
 pub use run::{Action, BlobReport, Copier, CopyReport};
+pub use watch::Watcher;

@@ -12,16 +12,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};
 use serde::{Serialize, Serializer};
 
 use super::copy::{
-    Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms,
+    Action, Copier, CopyError, CopyOptions, CopyPlan, CopyReport, Foreign, Platforms, Watcher,
 };
 use super::document::Flavour;
 use super::prefix::{PrefixError, RegistryPrefix};
 use super::reference::{Reference, ReferenceError};
-use super::remote::Registry;
+use super::remote::{Registry, Repository};
 use super::store::{Sink, Source};
 use crate::diagnose::in_one_line;
 use crate::diagnose::{Blame, Diagnose};
@@ -162,9 +163,61 @@ pub struct MirroredImage {
     /// What was copied; nothing where it failed.
     #[serde(flatten)]
     pub copied: Option<CopyReport>,
+    /// What was learnt of the images on the way.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub facts: Vec<Learnt>,
     /// Why it failed; as text, with its causes, where it is serialised.
     #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub error: Option<CopyError>,
+}
+
+/// What was learnt of one image, and put beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Learnt {
+    /// The image's digest in the mirror.
+    pub image: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// The size of what lies beside the image, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size: Option<u64>,
+    /// Why nothing does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
+}
+
+/// What came of looking at an image while it was mirrored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The mirror had it before.
+    Present,
+    /// The source had it.
+    Copied,
+    /// It was made.
+    Made,
+    /// It could not be made or stored; the image is mirrored all the same.
+    Failed,
+}
+
+/// Somebody who looks at images while they are mirrored, and puts beside them what it learns.
+pub trait Companion: Watcher {
+    /// Gets ready for an image, before its blobs move.
+    fn begin<'a>(&'a self, copying: Copying<'a>) -> BoxFuture<'a, Conclusion<'a>>;
+}
+
+/// What there is to do for an image when it is in the mirror.
+pub struct Conclusion<'a>(pub BoxFuture<'a, Vec<Learnt>>);
+
+/// An image or index on its way to the mirror.
+#[derive(Clone, Copy)]
+pub struct Copying<'a> {
+    /// What is published, and of what it is made.
+    pub plan: &'a CopyPlan,
+    /// Where it comes from.
+    pub from: &'a Repository,
+    /// Where it goes.
+    pub to: &'a Repository,
 }
 
 /// Sums over all images; each blob is counted as often as it was dealt with.
@@ -196,16 +249,28 @@ pub async fn mirror(
     images: &[Reference],
     target: &MirrorTarget,
     options: &MirrorOptions,
+    companion: Option<Arc<dyn Companion>>,
     progress: Arc<dyn Progress>,
 ) -> Result<MirrorReport, MirrorError> {
     let named = names(images, target)?;
+    // Who only wants to know what would be copied need not know what could be learnt.
+    let companion = companion.filter(|_| !options.dry_run);
     let mut copier = Copier::new(registry.clone(), progress, options.jobs);
     if options.dry_run {
         copier = copier.dry_run();
     }
+    if let Some(companion) = &companion {
+        copier = copier.watched_by(Arc::clone(companion) as Arc<dyn Watcher>);
+    }
+    let mirror = Mirror {
+        registry,
+        copier: &copier,
+        options,
+        companion: companion.as_deref(),
+    };
     let work: Vec<_> = named
         .iter()
-        .map(|(source, target)| mirror_one(registry, &copier, options, source, target))
+        .map(|(source, target)| mirror.one(source, target))
         .collect();
     // What a dry run says of a shared blob depends on who comes first, so they come in order.
     let at_once = if options.dry_run { 1 } else { IMAGES };
@@ -241,34 +306,61 @@ fn names(
     Ok(named)
 }
 
-async fn mirror_one(
-    registry: &Registry,
-    copier: &Copier,
-    options: &MirrorOptions,
-    source: &Reference,
-    target: &Reference,
-) -> MirroredImage {
-    let from = Source::Registry(registry.repository(source));
-    let to = Sink::Registry(registry.repository(target).to_push_to());
-    let copy = async {
+/// What all images of one call share.
+struct Mirror<'a> {
+    registry: &'a Registry,
+    copier: &'a Copier,
+    options: &'a MirrorOptions,
+    companion: Option<&'a dyn Companion>,
+}
+
+impl Mirror<'_> {
+    async fn one(&self, source: &Reference, target: &Reference) -> MirroredImage {
+        let (copied, facts, error) = match self.copy(source, target).await {
+            Ok((copied, facts)) => (Some(copied), facts, None),
+            Err(error) => (None, Vec::new(), Some(error)),
+        };
+        MirroredImage {
+            source: source.to_string(),
+            target: published_name(target, copied.as_ref()),
+            copied,
+            facts,
+            error,
+        }
+    }
+
+    async fn copy(
+        &self,
+        source: &Reference,
+        target: &Reference,
+    ) -> Result<(CopyReport, Vec<Learnt>), CopyError> {
+        let (from, to) = (
+            self.registry.repository(source),
+            self.registry.repository(target).to_push_to(),
+        );
         let wanted = source.digest().or(source.tag());
         let options = CopyOptions {
-            platforms: options.platforms.clone(),
+            platforms: self.options.platforms.clone(),
             foreign: Foreign::MakeOrdinary,
-            flavour: options.flavour,
+            flavour: self.options.flavour,
         };
-        let plan = CopyPlan::new(&from, wanted, &options).await?;
-        copier.copy(&plan, &from, &to, target.tag()).await
-    };
-    let (report, error) = match copy.await {
-        Ok(report) => (Some(report), None),
-        Err(error) => (None, Some(error)),
-    };
-    MirroredImage {
-        source: source.to_string(),
-        target: published_name(target, report.as_ref()),
-        copied: report,
-        error,
+        let (place, sink) = (Source::Registry(from.clone()), Sink::Registry(to.clone()));
+        let plan = CopyPlan::new(&place, wanted, &options).await?;
+        let copying = Copying {
+            plan: &plan,
+            from: &from,
+            to: &to,
+        };
+        let conclusion = match self.companion {
+            Some(companion) => Some(companion.begin(copying).await),
+            None => None,
+        };
+        let copied = self.copier.copy(&plan, &place, &sink, target.tag()).await?;
+        let facts = match conclusion {
+            Some(conclusion) => conclusion.0.await,
+            None => Vec::new(),
+        };
+        Ok((copied, facts))
     }
 }
 

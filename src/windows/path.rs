@@ -72,6 +72,13 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 }
 
 impl ImagePath {
+    /// The root of the drive, `C:\`.
+    pub const fn drive() -> Self {
+        Self {
+            components: Vec::new(),
+        }
+    }
+
     /// The names on the way from the drive's root.
     pub fn components(&self) -> &[String] {
         &self.components

@@ -13,11 +13,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::demo::{DemoRegistry, add_base_images};
+use crate::demo::{DemoRegistry, Stored, add_base_images};
 use serde_json::{Value, json};
 use wincimg::windows::version::WindowsVersion;
 
 use crate::fake_catalog::desk::Desk;
+use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -256,6 +257,7 @@ impl Stage {
                 add_base_images(stored, repository, &versions).unwrap();
             }
         });
+        registries[1].with(add_base_with_something_inside);
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
             registries,
@@ -374,6 +376,21 @@ impl Stage {
         assert_eq!(output.status.code(), Some(code), "{said}");
         assert!(is_shown(&stdout, shown), "{said}\nis shown as\n{shown}");
     }
+}
+
+/// A base that can be looked into, in the mirror.
+fn add_base_with_something_inside(stored: &mut Stored) {
+    let repository = "mcr.microsoft.com/windows/servercore";
+    let system = made_system(r"%SystemRoot%\system32;%SystemRoot%");
+    let bottom = bottom_layer(&system, &made_software()).tar();
+    let base = image_of("10.0.20348.2402", vec![bottom]);
+    for (_, layer) in base.layers {
+        stored.add_blob(repository, layer);
+    }
+    stored.add_blob(repository, base.image.config().bytes().clone());
+    let manifest = base.image.manifest();
+    let bytes = manifest.bytes().clone();
+    stored.add_manifest(repository, "10.0.20348.2402", manifest.media_type(), bytes);
 }
 
 const DEPLOY: &str = "\

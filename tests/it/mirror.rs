@@ -256,9 +256,16 @@ async fn within_one_registry_everything_is_mounted() {
     base.put(&Sink::Registry(registry.repository(&image)), Some("1"))
         .await;
     let target: MirrorTarget = format!("{}/copy", docker.host()).parse().unwrap();
-    let report = mirror(&registry, &[image], &target, &whole(), Arc::new(Silent))
-        .await
-        .unwrap();
+    let report = mirror(
+        &registry,
+        &[image],
+        &target,
+        &whole(),
+        None,
+        Arc::new(Silent),
+    )
+    .await
+    .unwrap();
     assert_eq!(report.totals.mounted_blobs, 3, "{report:?}");
     assert_eq!(report.totals.copied_blobs, 0);
 }
@@ -478,7 +485,7 @@ async fn no_more_blobs_are_on_their_way_than_allowed_and_each_has_a_line() {
     let images = [world.image("app:1")];
     let report = tokio::spawn({
         let (registry, watch) = (world.registry.clone(), watch.clone());
-        async move { mirror(&registry, &images, &target, &options, watch).await }
+        async move { mirror(&registry, &images, &target, &options, None, watch).await }
     })
     .await
     .unwrap()

@@ -147,9 +147,16 @@ async fn a_tag_is_asked_for_once_and_all_else_by_digest() {
     let index = put_index(Flavour::Oci, &images, &sink, Some("1")).await;
     let before = front.log().len();
     let target: MirrorTarget = own.host().parse().unwrap();
-    let report = mirror(&registry, &[image], &target, &whole(), Arc::new(Silent))
-        .await
-        .unwrap();
+    let report = mirror(
+        &registry,
+        &[image],
+        &target,
+        &whole(),
+        None,
+        Arc::new(Silent),
+    )
+    .await
+    .unwrap();
     assert_eq!(report.totals.failed_images, 0, "{report:?}");
     let asked: Vec<String> = front.log()[before..]
         .iter()

@@ -68,6 +68,7 @@ impl Site {
             .args(arguments)
             .args(["--insecure-registry", &self.host()])
             .env("DOCKER_CONFIG", self.folder.path())
+            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
             .env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
         for variable in ["DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "SOURCE_DATE_EPOCH"] {
             command.env_remove(variable);

@@ -14,13 +14,14 @@ use crate::diagnose::nearest;
 
 /// Flags that a file cannot set: they are about the file, or about one call.
 const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];
-/// Flags that decide whom to trust, and with what.
-const LOWER_SECURITY: [&str; 5] = [
+/// Flags that decide whom to trust, and with what: what lies in the cache is believed.
+const LOWER_SECURITY: [&str; 6] = [
     "insecure-registry",
     "plain-credentials",
     "ca-file",
     "certs-dir",
     "docker-host",
+    "cache-dir",
 ];
 
 /// The command line with a file's defaults, and what these are; the arguments in `without` get none.

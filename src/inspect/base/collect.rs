@@ -51,7 +51,7 @@ pub enum LayerPlace {
 }
 
 /// What was found in one layer.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct LayerInside {
     pub(super) files: Vec<LayerFile>,
     pub(super) descriptors: Vec<Vec<u8>>,
@@ -61,7 +61,7 @@ pub struct LayerInside {
 }
 
 /// An entry below `Files`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct LayerFile {
     pub(super) path: Box<str>,
     pub(super) is: Is,
@@ -69,7 +69,7 @@ pub(super) struct LayerFile {
     pub(super) descriptor: Option<u32>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Is {
     Folder,
     File {
@@ -84,7 +84,7 @@ pub(super) enum Is {
 }
 
 /// A hive as it waits until those of the other layers are there: they are large, and pack well.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PackedHive {
     size: usize,
     packed: Vec<u8>,

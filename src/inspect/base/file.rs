@@ -17,7 +17,7 @@ use crate::files;
 use crate::oci::document::Digest;
 
 /// The format that is written and read.
-pub(super) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 const BEGINNING: &[u8; 12] = b"wincimg-base";
 const END: &[u8; 8] = b"wincend\n";
 /// The format's number follows the beginning.

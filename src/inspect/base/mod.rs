@@ -28,5 +28,5 @@ pub use assemble::assemble;
 pub use collect::{Extent, LayerInside, LayerPlace, collect_layer};
 pub use error::FactsError;
 pub use facts::{BaseFacts, ListedFile, ListedKey};
-pub use file::Problem;
+pub use file::{FORMAT, Problem};
 pub use hives::{BaseHive, BaseKeyPath};

@@ -10,6 +10,7 @@ use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use super::error::CopyError;
 use super::neighbours::Neighbours;
 use super::plan::{CopyPlan, PlannedBlob};
+use super::watch::{Watched, Watcher};
 use crate::oci::document::{Descriptor, Digest, media_type};
 use crate::oci::remote::{BlobSource, Registry, Repository};
 use crate::oci::store::{Sink, Source, StoreError};
@@ -26,6 +27,7 @@ pub struct Copier {
     transfers: Semaphore,
     dry_run: bool,
     neighbours: Neighbours,
+    watcher: Option<Arc<dyn Watcher>>,
     /// Where each blob has been put or found, by digest. Whoever deals with a blob holds its lock,
     /// so that the next one finds it done.
     placed: Mutex<HashMap<String, Arc<AsyncMutex<Vec<Sink>>>>>,
@@ -92,6 +94,7 @@ impl Copier {
             transfers: Semaphore::new(jobs.max(1)),
             dry_run: false,
             neighbours: Neighbours::default(),
+            watcher: None,
             placed: Mutex::default(),
         }
     }
@@ -100,6 +103,13 @@ impl Copier {
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
+        self
+    }
+
+    /// The same with somebody who reads along what is copied.
+    #[must_use]
+    pub fn watched_by(mut self, watcher: Arc<dyn Watcher>) -> Self {
+        self.watcher = Some(watcher);
         self
     }
 
@@ -283,7 +293,14 @@ impl Copier {
         let _permit = self.transfers.acquire().await.ok();
         let label = format!("{sink} {}", short(&blob.digest));
         let task = self.progress.task(&label, Some(blob.size));
-        sink.take_blob(blob, bytes, task.as_ref()).await?;
+        let receiver = self.watcher.as_ref().and_then(|it| it.watch(blob));
+        match receiver {
+            Some(receiver) => {
+                let bytes = Watched::new(bytes, receiver);
+                sink.put_blob(blob, &bytes, task.as_ref()).await?;
+            }
+            None => sink.take_blob(blob, bytes, task.as_ref()).await?,
+        }
         task.done("copied");
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! The types are this crate's own rather than oci-spec's, which write a platform's `os.version` as
 //! `os_version`, order annotations at random, and drop `Shell` and every field they do not know.
 
+mod artifact;
 mod config;
 mod descriptor;
 mod digest;
@@ -17,6 +18,7 @@ mod referenced;
 mod tests;
 mod verbatim;
 
+pub use artifact::{Artifact, EMPTY};
 pub use config::{ContainerConfig, History, ImageConfig, RootFs};
 pub use descriptor::{Descriptor, Platform};
 pub use digest::{Digest, Hasher, sha256};

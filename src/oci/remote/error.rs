@@ -166,6 +166,15 @@ impl RegistryError {
         }
     }
 
+    /// Whether a manifest was refused because of a blob that should be there.
+    pub(super) fn misses_blob(&self) -> bool {
+        match self {
+            Self::Http(HttpError::Status { detail, .. }) => detail.contains("BLOB_UNKNOWN"),
+            Self::Manifest { source, .. } => source.misses_blob(),
+            _ => false,
+        }
+    }
+
     /// Whether a registry, or a proxy before it, knows no HEAD.
     pub(super) fn refuses_head(&self) -> bool {
         self.status()

@@ -21,6 +21,7 @@ const ACCEPTED: &str = "application/vnd.oci.image.index.v1+json, \
 /// The distribution specification's advice for the largest manifest.
 const LIMIT: u64 = 4 * 1024 * 1024;
 const CONTENT_DIGEST: &str = "docker-content-digest";
+const SUBJECT: &str = "oci-subject";
 
 /// A manifest or an index as the registry has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -116,6 +117,17 @@ impl Repository {
         media_type: &str,
         bytes: Bytes,
     ) -> Result<Digest, RegistryError> {
+        let published = self.publish(which, media_type, bytes).await?;
+        Ok(published.digest)
+    }
+
+    /// Publishes a document, and says what the registry made of it.
+    pub(super) async fn publish(
+        &self,
+        which: &str,
+        media_type: &str,
+        bytes: Bytes,
+    ) -> Result<Published, RegistryError> {
         let what = format!("publish manifest {which} of {self}");
         let named = format!("manifest {which} for {self}");
         let digest = verified(Digest::from_str(which).ok(), &bytes, &named)?;
@@ -142,9 +154,19 @@ impl Repository {
                     actual: taken.to_string(),
                 })
             }
-            _ => Ok(digest),
+            _ => Ok(Published {
+                digest,
+                knows_subject: response.headers().contains_key(SUBJECT),
+            }),
         }
     }
+}
+
+/// What a registry made of a document that was published.
+pub(super) struct Published {
+    digest: Digest,
+    /// Whether it took note of what the document is about.
+    pub(super) knows_subject: bool,
 }
 
 /// Digest, type and size by headers alone, where they say all three.

@@ -32,6 +32,7 @@ mod host;
 mod link;
 mod login;
 mod manifests;
+mod referrers;
 mod repository;
 mod request;
 mod secret;

@@ -7,6 +7,7 @@ mod binary;
 mod inherit;
 mod sddl;
 mod sid;
+mod text;
 
 pub use binary::{Layout, UnreadableDescriptor};
 pub use inherit::Child;

@@ -37,7 +37,7 @@ pub enum SddlError {
 }
 
 /// The two-letter names of SDDL for the accounts that descriptors of an image mention.
-const ALIASES: [(&str, u64, &[u32]); 23] = [
+pub(super) const ALIASES: [(&str, u64, &[u32]); 23] = [
     ("AC", 15, &[2, 1]),
     ("AN", 5, &[7]),
     ("AU", 5, &[11]),
@@ -63,9 +63,9 @@ const ALIASES: [(&str, u64, &[u32]); 23] = [
     ("WD", 1, &[0]),
 ];
 
-const KINDS: [(&str, u8); 4] = [("A", 0), ("D", 1), ("AU", 2), ("ML", 0x11)];
+pub(super) const KINDS: [(&str, u8); 4] = [("A", 0), ("D", 1), ("AU", 2), ("ML", 0x11)];
 
-const FLAGS: [(&str, u8); 7] = [
+pub(super) const FLAGS: [(&str, u8); 7] = [
     ("OI", 0x01),
     ("CI", 0x02),
     ("NP", 0x04),
@@ -75,7 +75,7 @@ const FLAGS: [(&str, u8); 7] = [
     ("FA", 0x80),
 ];
 
-const RIGHTS: [(&str, u32); 24] = [
+pub(super) const RIGHTS: [(&str, u32); 24] = [
     ("GA", 0x1000_0000),
     ("GX", 0x2000_0000),
     ("GW", 0x4000_0000),

@@ -45,6 +45,11 @@ impl Sid {
         self.authority == 3 && self.parts == [1]
     }
 
+    /// The authority and the numbers after it.
+    pub(super) fn numbers(&self) -> (u64, &[u32]) {
+        (self.authority, &self.parts)
+    }
+
     /// How many bytes the identifier takes.
     pub(super) fn len(&self) -> usize {
         8 + 4 * self.parts.len()

@@ -70,7 +70,7 @@ impl World {
     pub async fn mirror(&self, images: &[Reference], options: &MirrorOptions) -> MirrorReport {
         let target: MirrorTarget = format!("{}/mcr", self.proxy.host()).parse().unwrap();
         let progress = Arc::new(Silent);
-        mirror(&self.registry, images, &target, options, progress)
+        mirror(&self.registry, images, &target, options, None, progress)
             .await
             .unwrap()
     }

@@ -1,0 +1,128 @@
+//! `wincimg base index`: what is inside bases, read from their layers once and for all.
+
+use std::io::{self, Write};
+
+use anyhow::anyhow;
+use clap::Args;
+use indicatif::BinaryBytes;
+use serde::Serialize;
+
+use super::inside::{BaseArgs, Found, size_of};
+use crate::cli::Answer;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Format, write_json, write_result};
+use crate::cli::registry_args;
+use crate::cli::session::Session;
+use crate::foreign::Foreign;
+use crate::inspect::base::Extent;
+use crate::oci::document::{Descriptor, Image};
+use crate::oci::store::{Location, Source};
+
+/// Find out what is inside base images by reading their layers, and keep it
+///
+/// Builds on them know then which keys, files and security descriptors they have, and need not read
+/// the layers. --push puts that beside the image in its registry, for everybody; `wincimg mirror`
+/// does so by itself.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg base index repo.mylan.k8s:9999/windows/servercore:ltsc2022 --push\n  \
+    wincimg base index oci:./servercore")]
+pub(super) struct Index {
+    #[command(flatten)]
+    base: BaseArgs,
+    /// Put it beside the image in its registry too
+    #[arg(long)]
+    push: bool,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// What became of one image.
+#[derive(Debug, Serialize)]
+struct Indexed {
+    digest: String,
+    os_version: Option<String>,
+    /// Bytes of the layers.
+    layers: u64,
+    /// Bytes of what is known now.
+    size: u64,
+    pushed: bool,
+    problems: Vec<String>,
+}
+
+impl Index {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        if self.push && !matches!(self.base.image, Location::Registry(_)) {
+            let problem = anyhow!("{} is in no registry to push to", self.base.image);
+            return Err(Failure::usage(problem).hint("leave out --push, or name the image there"));
+        }
+        let indexed = registry_args::run(async {
+            let found = self.base.find(session).await?;
+            let mut indexed = Vec::new();
+            for image in &found.images {
+                let one = self.index(&found, image).await;
+                found.warn(session);
+                indexed.push(one?);
+            }
+            Ok(indexed)
+        })?;
+        write_result(None, |out| match self.format {
+            Format::Text => indexed
+                .iter()
+                .try_for_each(|one| write_text(&self.base.image, one, out)),
+            Format::Json => write_json(&serde_json::json!({ "images": indexed }), out),
+        })?;
+        Ok(Answer::Yes)
+    }
+
+    async fn index(&self, found: &Found, image: &Image) -> Result<Indexed, Failure> {
+        let everything = Extent::Everything;
+        let read = found.library.read(&found.place, image, &everything).await;
+        let (known, bytes) = read?;
+        if let (true, Source::Registry(repository)) = (self.push, &found.place) {
+            let manifest = image.manifest();
+            let (media_type, digest) = (manifest.media_type(), image.digest().clone());
+            let base = Descriptor::new(media_type, digest, manifest.size());
+            let repository = repository.clone().to_push_to();
+            found.library.push(&repository, &base, &bytes).await?;
+        }
+        let problems = known.facts.problems().iter();
+        Ok(Indexed {
+            digest: image.digest().to_string(),
+            os_version: image.config().os_version.clone(),
+            layers: size_of(image),
+            size: bytes.len() as u64,
+            pushed: self.push,
+            problems: problems.map(problem_text).collect(),
+        })
+    }
+}
+
+/// One problem in one line.
+pub(super) fn problem_text(problem: &crate::inspect::base::Problem) -> String {
+    let crate::inspect::base::Problem {
+        layer,
+        place,
+        problem,
+    } = problem;
+    format!("layer {layer}: {place}: {problem}")
+}
+
+fn write_text(image: &Location, one: &Indexed, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", Foreign(image))?;
+    writeln!(out, "  digest   {}", one.digest)?;
+    if let Some(version) = &one.os_version {
+        writeln!(out, "  windows  {}", Foreign(version))?;
+    }
+    writeln!(
+        out,
+        "  inside   {}, of layers with {}",
+        BinaryBytes(one.size),
+        BinaryBytes(one.layers)
+    )?;
+    for problem in &one.problems {
+        writeln!(out, "  problem  {}", Foreign(problem))?;
+    }
+    writeln!(out, "  {}", if one.pushed { "pushed" } else { "kept" })
+}

@@ -1,0 +1,591 @@
+//! `wincimg base show`: what is inside a base, for those who build on it or search for a fault.
+
+use std::io::{self, Write};
+
+use anyhow::anyhow;
+use clap::Args;
+use serde::Serialize;
+
+use super::index::problem_text;
+use super::inside::{BaseArgs, Found};
+use crate::cli::Answer;
+use crate::cli::failure::Failure;
+use crate::cli::output::{Format, write_json, write_result};
+use crate::cli::registry_args;
+use crate::cli::session::Session;
+use crate::diagnose::nearest;
+use crate::foreign::Foreign;
+use crate::inspect::base::{BaseFacts, BaseHive, BaseKeyPath, ListedFile};
+use crate::inspect::library::Known;
+use crate::oci::document::Image;
+use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, Inside, Known as Answered};
+use crate::windows::path::ImagePath;
+use crate::windows::registry::upcase::same;
+use crate::windows::registry::{RegistryData, Typed};
+use crate::windows::security::SecurityDescriptor;
+
+/// The value that a container's processes get as their PATH, unless the image's configuration has one.
+const ENVIRONMENT: &str = r"HKLM\SYSTEM\ControlSet001\Control\Session Manager\Environment";
+/// As much of a value's bytes is shown to people.
+const SHOWN_BYTES: usize = 32;
+
+/// Show what is inside a base image: its registry, files, and who may do what with them
+///
+/// Without options a summary. What is not known yet is read from the layers first and kept.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg base show repo.mylan.k8s:9999/windows/servercore:ltsc2022\n  \
+    wincimg base show mcr.microsoft.com/windows/nanoserver:ltsc2022 \\\n      \
+    --registry 'HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Environment'\n  \
+    wincimg base show oci:./iis --path 'C:\\inetpub'\n\n\
+    Exit code 1: the image does not have that key, file or folder; what is nearest is said.")]
+pub(super) struct Show {
+    #[command(flatten)]
+    base: BaseArgs,
+    /// Show this key: its descriptor, class, values and subkeys
+    // For other commands the flag of this name is a host, and a file of defaults may set that for
+    // all commands; `wincimg.toml` is no place for a key.
+    #[arg(long, value_name = "KEY", conflicts_with = "path")]
+    registry: Option<String>,
+    /// Show this file or folder: its attributes, descriptor, and what is in it
+    #[arg(long, value_name = "PATH")]
+    path: Option<String>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+}
+
+/// What is shown.
+enum Asked {
+    All,
+    Key(BaseKeyPath),
+    Path(ImagePath),
+}
+
+impl Show {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let asked = self.asked()?;
+        registry_args::run(async {
+            let found = self.base.find(session).await?;
+            let image = self.only(&found)?;
+            let known = found.known(image, session).await;
+            found.warn(session);
+            let known = known?;
+            let answer = self.answer(&asked, image, &known);
+            if answer.is_ok() || !known.forget_if_damaged() {
+                return answer;
+            }
+            session.warn("what was kept of the base is damaged: it is made again");
+            let known = found.known(image, session).await?;
+            self.answer(&asked, image, &known)
+        })
+    }
+
+    fn answer(&self, asked: &Asked, image: &Image, known: &Known) -> Result<Answer, Failure> {
+        match asked {
+            Asked::All => self.summary(image, known),
+            Asked::Key(path) => self.key(&known.facts, path),
+            Asked::Path(path) => self.path(&known.facts, path),
+        }
+    }
+
+    fn asked(&self) -> Result<Asked, Failure> {
+        Ok(match (&self.registry, &self.path) {
+            (Some(key), _) => Asked::Key(key.parse().map_err(|error| {
+                Failure::usage(anyhow::Error::new(error)).hint(
+                    r"name a key of HKLM\SYSTEM, HKLM\SOFTWARE, HKLM\SAM, HKLM\SECURITY or HKU\.DEFAULT",
+                )
+            })?),
+            (None, Some(path)) => Asked::Path(path.parse().map_err(|error| {
+                Failure::usage(anyhow::Error::new(error))
+                    .hint(r"name it as in a container: --path 'C:\Windows\System32'")
+            })?),
+            (None, None) => Asked::All,
+        })
+    }
+
+    fn only<'f>(&self, found: &'f Found) -> Result<&'f Image, Failure> {
+        match found.images.as_slice() {
+            [image] => Ok(image),
+            images => {
+                let platforms: Vec<String> = images
+                    .iter()
+                    .map(|image| image.config().platform().to_string())
+                    .collect();
+                let problem = anyhow!(
+                    "{} has {} images for Windows: {}",
+                    self.base.image,
+                    images.len(),
+                    platforms.join(", ")
+                );
+                let first = platforms.first().map_or("", String::as_str);
+                Err(Failure::usage(problem).hint(format!("choose one with --platform {first}")))
+            }
+        }
+    }
+
+    fn summary(&self, image: &Image, known: &Known) -> Result<Answer, Failure> {
+        let summary = Summary::new(image, known)?;
+        write_result(None, |out| match self.format {
+            Format::Text => summary.write(&self.base.image.to_string(), out),
+            Format::Json => write_json(&summary, out),
+        })?;
+        Ok(Answer::Yes)
+    }
+
+    fn key(&self, facts: &BaseFacts, path: &BaseKeyPath) -> Result<Answer, Failure> {
+        let key = match facts.key_at(path)? {
+            Answered::Present(key) => key,
+            Answered::Absent => return Err(no_key(facts, path)?),
+            Answered::Unknown => {
+                let problem = anyhow!(
+                    "the hive {} of the base could not be read",
+                    path.hive.short_name()
+                );
+                let why = facts
+                    .problems()
+                    .iter()
+                    .map(problem_text)
+                    .collect::<Vec<_>>();
+                return Err(Failure::from(problem).hint(why.join("; ")));
+            }
+        };
+        let subkeys = facts.subkeys(path)?;
+        let names = subkeys
+            .into_iter()
+            .filter_map(|key| key.path.components.last().cloned());
+        let shown = ShownKey::new(path, &key, names.collect());
+        write_result(None, |out| match self.format {
+            Format::Text => shown.write(out),
+            Format::Json => write_json(&shown, out),
+        })?;
+        Ok(Answer::Yes)
+    }
+
+    fn path(&self, facts: &BaseFacts, path: &ImagePath) -> Result<Answer, Failure> {
+        let file = match facts.file(path).map_err(anyhow::Error::new)? {
+            Answered::Present(file) => Some(file),
+            // The drive itself is in no layer, but all else is in it.
+            _ if path.components().is_empty() => None,
+            Answered::Absent => return Err(no_file(facts, path)?),
+            Answered::Unknown => {
+                return Err(Failure::from(anyhow!(
+                    "the files of the base are not known"
+                )));
+            }
+        };
+        let is_kept = facts.content(path).map_err(anyhow::Error::new)?;
+        let is_kept = matches!(is_kept, Answered::Present(_));
+        let children = facts.folder(path)?;
+        let shown = ShownFile {
+            path: path.to_string(),
+            entry: file.as_ref().map(|file| Entry::new(file, None)),
+            is_kept,
+            children: children.iter().map(Child::new).collect(),
+        };
+        write_result(None, |out| match self.format {
+            Format::Text => shown.write(out),
+            Format::Json => write_json(&shown, out),
+        })?;
+        Ok(Answer::Yes)
+    }
+}
+
+/// Says that a key is not there, and which one is.
+fn no_key(facts: &BaseFacts, path: &BaseKeyPath) -> Result<Failure, Failure> {
+    let mut above = path.clone();
+    let mut missing = String::new();
+    while let Some(name) = above.components.pop() {
+        missing = name;
+        if matches!(facts.key_at(&above)?, Answered::Present(_)) {
+            break;
+        }
+    }
+    let subkeys = facts.subkeys(&above)?;
+    let names = subkeys.iter().filter_map(|key| key.path.components.last());
+    let like = nearest(&missing, names.map(String::as_str));
+    let like = like.map(|name| format!(r"; did you mean {above}\{name}?"));
+    Ok(
+        Failure::no(anyhow!("the base has no key {path}")).hint(format!(
+            "it has {above} without {missing}{}",
+            like.unwrap_or_default()
+        )),
+    )
+}
+
+/// Says that a file is not there, and what is.
+fn no_file(facts: &BaseFacts, path: &ImagePath) -> anyhow::Result<Failure> {
+    let names = path.components();
+    let mut above = ImagePath::drive();
+    let mut missing = String::new();
+    for name in names {
+        let next = above.join(name)?;
+        if !matches!(facts.file(&next)?, Answered::Present(_)) {
+            missing.clone_from(name);
+            break;
+        }
+        above = next;
+    }
+    let children = facts.folder(&above)?;
+    let known = children.iter().filter_map(|child| child.components.last());
+    let like = nearest(&missing, known.map(String::as_str));
+    let like = match like {
+        Some(name) => format!("; did you mean {}?", above.join(&name)?),
+        None => String::new(),
+    };
+    Ok(Failure::no(anyhow!("the base has no {path}"))
+        .hint(format!("it has {above} without {missing}{like}")))
+}
+
+/// A descriptor as people read it; as bytes, where it cannot be read.
+fn sddl(bytes: &[u8]) -> String {
+    match SecurityDescriptor::from_bytes(bytes) {
+        Ok(descriptor) => descriptor.to_string(),
+        Err(_) => format!("unreadable: {}", hex::encode(bytes)),
+    }
+}
+
+/// What a base is, in a few lines.
+#[derive(Debug, Serialize)]
+struct Summary {
+    digest: String,
+    os_version: Option<String>,
+    from: String,
+    path: Option<String>,
+    env: Vec<String>,
+    keys: Vec<HiveCount>,
+    files: FileCount,
+    problems: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct HiveCount {
+    hive: &'static str,
+    /// None where it could not be read.
+    keys: Option<usize>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct FileCount {
+    folders: usize,
+    files: usize,
+    links: usize,
+    bytes: u64,
+}
+
+impl Summary {
+    fn new(image: &Image, known: &Known) -> anyhow::Result<Self> {
+        let facts = &known.facts;
+        let mut keys = Vec::new();
+        for hive in BaseHive::ALL {
+            let root = BaseKeyPath {
+                hive,
+                components: Vec::new(),
+            };
+            let mut count = None;
+            if facts.knows_hive(hive) {
+                let mut number = 0;
+                for key in facts.keys_below(&root)? {
+                    key?;
+                    number += 1;
+                }
+                count = Some(number);
+            }
+            keys.push(HiveCount {
+                hive: hive.short_name(),
+                keys: count,
+            });
+        }
+        let mut files = FileCount::default();
+        for listed in facts.files_below(&ImagePath::drive())? {
+            match listed?.file.kind {
+                BaseFileKind::Folder => files.folders += 1,
+                BaseFileKind::Link => files.links += 1,
+                BaseFileKind::File { size, .. } => {
+                    files.files += 1;
+                    files.bytes = files.bytes.saturating_add(size);
+                }
+            }
+        }
+        Ok(Self {
+            digest: image.digest().to_string(),
+            os_version: image.config().os_version.clone(),
+            from: known.from.to_string(),
+            path: path_of(facts)?,
+            env: image.config().config.env.clone(),
+            keys,
+            files,
+            problems: facts.problems().iter().map(problem_text).collect(),
+        })
+    }
+
+    fn write(&self, image: &str, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", Foreign(image))?;
+        writeln!(out, "  digest    {}", self.digest)?;
+        if let Some(version) = &self.os_version {
+            writeln!(out, "  windows   {}", Foreign(version))?;
+        }
+        writeln!(out, "  inside    {}", Foreign(&self.from))?;
+        for HiveCount { hive, keys } in &self.keys {
+            match keys {
+                Some(keys) => writeln!(out, "  registry  {keys:>7} keys in {hive}")?,
+                None => writeln!(out, "  registry  {hive} could not be read")?,
+            }
+        }
+        let FileCount {
+            folders,
+            files,
+            links,
+            bytes,
+        } = self.files;
+        writeln!(
+            out,
+            "  files     {files} files with {bytes} bytes, {folders} folders, {links} links"
+        )?;
+        if let Some(path) = &self.path {
+            for (number, folder) in path.split(';').filter(|it| !it.is_empty()).enumerate() {
+                let name = if number == 0 { "path" } else { "" };
+                writeln!(out, "  {name:<8}  {}", Foreign(folder))?;
+            }
+        }
+        for variable in &self.env {
+            writeln!(out, "  env       {}", Foreign(variable))?;
+        }
+        for problem in &self.problems {
+            writeln!(out, "  problem   {}", Foreign(problem))?;
+        }
+        Ok(())
+    }
+}
+
+/// The PATH that the base's registry has.
+fn path_of(facts: &BaseFacts) -> anyhow::Result<Option<String>> {
+    let Answered::Present(key) = facts.key_at(&ENVIRONMENT.parse()?)? else {
+        return Ok(None);
+    };
+    let value = key.values.iter().find(|(name, _)| same(name, "Path"));
+    Ok(match value.map(|(_, data)| data.typed()) {
+        Some(Typed::Text(text)) => Some(text),
+        _ => None,
+    })
+}
+
+/// One key.
+#[derive(Debug, Serialize)]
+struct ShownKey {
+    key: String,
+    security: String,
+    class: Option<String>,
+    link: Option<String>,
+    values: Vec<ShownValue>,
+    subkeys: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShownValue {
+    name: String,
+    #[serde(rename = "type")]
+    kind: String,
+    data: serde_json::Value,
+    /// Whether the data is bytes in hexadecimal.
+    #[serde(skip)]
+    is_bytes: bool,
+}
+
+impl ShownKey {
+    fn new(path: &BaseKeyPath, key: &BaseKey, subkeys: Vec<String>) -> Self {
+        Self {
+            key: path.to_string(),
+            security: sddl(&key.security),
+            class: key.class.clone(),
+            link: key.link.as_ref().map(ToString::to_string),
+            values: key
+                .values
+                .iter()
+                .map(|(name, data)| ShownValue::new(name, data))
+                .collect(),
+            subkeys,
+        }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", Foreign(&self.key))?;
+        writeln!(out, "  security  {}", Foreign(&self.security))?;
+        if let Some(class) = &self.class {
+            writeln!(out, "  class     {}", Foreign(class))?;
+        }
+        if let Some(link) = &self.link {
+            writeln!(out, "  link to   {}", Foreign(link))?;
+        }
+        for value in &self.values {
+            let name = if value.name.is_empty() {
+                "(default)"
+            } else {
+                &value.name
+            };
+            let ShownValue { kind, .. } = value;
+            writeln!(
+                out,
+                "  value     {} = {kind} {}",
+                Foreign(name),
+                Foreign(value.text())
+            )?;
+        }
+        self.subkeys
+            .iter()
+            .try_for_each(|name| writeln!(out, "  subkey    {}", Foreign(name)))
+    }
+}
+
+impl ShownValue {
+    fn new(name: &str, data: &RegistryData) -> Self {
+        let kind = data.kind();
+        let typed = data.typed();
+        Self {
+            name: name.to_owned(),
+            is_bytes: matches!(typed, Typed::Bytes(_)),
+            kind: kind
+                .name()
+                .map_or_else(|| format!("0x{:x}", kind.0), str::to_owned),
+            data: match typed {
+                Typed::Text(text) => text.into(),
+                Typed::List(list) => list.into(),
+                Typed::Dword(number) => number.into(),
+                Typed::Qword(number) => number.into(),
+                Typed::Bytes(bytes) => hex::encode(bytes).into(),
+            },
+        }
+    }
+
+    /// The data in one line, of bytes the first.
+    fn text(&self) -> String {
+        match &self.data {
+            serde_json::Value::String(hex) if self.is_bytes => {
+                let shown = hex.get(..2 * SHOWN_BYTES);
+                match shown {
+                    Some(first) => format!("{first}… ({} bytes)", hex.len() / 2),
+                    None => hex.clone(),
+                }
+            }
+            serde_json::Value::String(text) => text.clone(),
+            serde_json::Value::Number(number) => match number.as_u64() {
+                Some(number) => format!("{number} (0x{number:x})"),
+                None => number.to_string(),
+            },
+            other => other.to_string(),
+        }
+    }
+}
+
+/// One file or folder.
+#[derive(Debug, Serialize)]
+struct ShownFile {
+    path: String,
+    #[serde(flatten)]
+    entry: Option<Entry>,
+    /// Whether its content is known too, because somebody may have to write another version of it.
+    #[serde(rename = "content_kept")]
+    is_kept: bool,
+    children: Vec<Child>,
+}
+
+#[derive(Debug, Serialize)]
+struct Entry {
+    kind: &'static str,
+    attributes: Vec<&'static str>,
+    security: Option<String>,
+    size: Option<u64>,
+    sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Child {
+    name: String,
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+/// Names of attributes, as `attrib` and the interface for programs have them.
+const ATTRIBUTES: [(u32, &str); 14] = [
+    (0x1, "readonly"),
+    (0x2, "hidden"),
+    (0x4, "system"),
+    (0x10, "directory"),
+    (0x20, "archive"),
+    (0x80, "normal"),
+    (0x100, "temporary"),
+    (0x200, "sparse"),
+    (0x400, "reparse-point"),
+    (0x800, "compressed"),
+    (0x1000, "offline"),
+    (0x2000, "not-indexed"),
+    (0x4000, "encrypted"),
+    (0x8000, "integrity"),
+];
+
+impl Entry {
+    fn new(file: &BaseFile, target: Option<String>) -> Self {
+        let (kind, size, sha256) = match &file.kind {
+            BaseFileKind::Folder => ("folder", None, None),
+            BaseFileKind::Link => ("link", None, None),
+            BaseFileKind::File { size, sha256 } => ("file", Some(*size), Some(hex::encode(sha256))),
+        };
+        let set = ATTRIBUTES
+            .iter()
+            .filter(|(bit, _)| file.attributes & bit != 0);
+        Self {
+            kind,
+            attributes: set.map(|(_, name)| *name).collect(),
+            security: file.security.as_deref().map(sddl),
+            size,
+            sha256,
+            target,
+        }
+    }
+}
+
+impl Child {
+    fn new(listed: &ListedFile) -> Self {
+        Self {
+            name: listed.components.last().cloned().unwrap_or_default(),
+            entry: Entry::new(&listed.file, listed.target.clone()),
+        }
+    }
+}
+
+impl ShownFile {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "{}", Foreign(&self.path))?;
+        if let Some(entry) = &self.entry {
+            writeln!(out, "  {:<10}{}", entry.kind, entry.attributes.join(" "))?;
+            if let Some(security) = &entry.security {
+                writeln!(out, "  security  {}", Foreign(security))?;
+            }
+            if let Some((size, sha256)) = entry.size.zip(entry.sha256.as_ref()) {
+                writeln!(out, "  size      {size}")?;
+                writeln!(out, "  sha256    {sha256}")?;
+            }
+            if let Some(target) = &entry.target {
+                writeln!(out, "  link to   {}", Foreign(target))?;
+            }
+            if self.is_kept {
+                writeln!(out, "  content   is known")?;
+            }
+        }
+        for child in &self.children {
+            let Entry {
+                kind, size, target, ..
+            } = &child.entry;
+            let size = size.map_or_else(String::new, |size| size.to_string());
+            let target = target.as_ref().map(|target| format!(" -> {target}"));
+            writeln!(
+                out,
+                "  {kind:<8}{size:>12}  {}",
+                Foreign(format_args!("{}{}", child.name, target.unwrap_or_default()))
+            )?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! What is kept between runs, and where.
+
+use std::env;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+
+use crate::inspect::library::{FactsCache, Library};
+use crate::oci::remote::Registry;
+use crate::progress::Progress;
+
+/// Where what is learnt is kept between runs.
+#[derive(Debug, Clone, Args)]
+pub(super) struct CacheArgs {
+    /// Keep what is learnt between runs in this folder [default: wincimg in the user's folder for
+    /// caches, such as ~/.cache]
+    #[arg(long, global = true, value_name = "DIR")]
+    cache_dir: Option<PathBuf>,
+    /// Keep no more than this much there about what is inside bases, such as 500M; 0 keeps nothing
+    #[arg(
+        long,
+        global = true,
+        value_name = "SIZE",
+        default_value = "1G",
+        value_parser = read_size
+    )]
+    cache_size: u64,
+}
+
+impl CacheArgs {
+    /// The folder; none where the user has none and named none.
+    pub(super) fn folder(&self) -> Option<PathBuf> {
+        let named = self.cache_dir.clone();
+        named.or_else(|| Some(users_folder()?.join("wincimg")))
+    }
+
+    /// Who knows what is inside bases.
+    pub(super) fn library(&self, registry: &Registry, progress: &Arc<dyn Progress>) -> Library {
+        let folder = self.folder().map(|folder| folder.join("bases"));
+        let cache = folder.map(|folder| FactsCache::new(folder, self.cache_size));
+        Library::new(registry.clone(), cache, Arc::clone(progress))
+    }
+}
+
+/// The user's folder for caches.
+fn users_folder() -> Option<PathBuf> {
+    let folder = |name: &str| {
+        let value = env::var_os(name).filter(|value| !value.is_empty());
+        value.map(PathBuf::from).filter(|path| path.is_absolute())
+    };
+    folder("XDG_CACHE_HOME")
+        .or_else(|| folder("LOCALAPPDATA"))
+        .or_else(|| Some(folder("HOME")?.join(".cache")))
+}
+
+/// Reads `500M`, `1G` or plain bytes.
+fn read_size(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].to_ascii_uppercase().as_str() {
+        "" | "B" => Some(0),
+        "K" | "KB" | "KIB" => Some(10),
+        "M" | "MB" | "MIB" => Some(20),
+        "G" | "GB" | "GIB" => Some(30),
+        "T" | "TB" | "TIB" => Some(40),
+        _ => None,
+    };
+    let number = digits.parse::<u64>().ok();
+    let size = number
+        .zip(unit)
+        .and_then(|(number, unit)| number.checked_mul(1 << unit));
+    size.ok_or_else(|| format!("invalid size {text:?}: expected 500M or 2G"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let read = |text| read_size(text).ok();
+        assert_eq!(read("0"), Some(0));
+        assert_eq!(read("4096"), Some(4096));
+        assert_eq!(read("500M"), Some(500 << 20));
+        assert_eq!(read("2GiB"), Some(2 << 30));
+        for text in ["", "G", "1X", "-1", "1.5G", "1 G", "99999999T", "1é"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

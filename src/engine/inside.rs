@@ -1,0 +1,147 @@
+//! Finding out what is inside the bases of planned images, as far as the images are better or
+//! possible with it.
+
+use futures_util::future::{join_all, try_join_all};
+
+use super::plans::{PlannedBase, PlannedImage};
+use crate::diagnose::Diagnose;
+use crate::inspect::base::Extent;
+use crate::inspect::library::{Known, Library, LibraryError, Provenance};
+use crate::oci::document::Digest;
+use crate::oci::reference::Reference;
+use crate::oci::remote::Registry;
+use crate::oci::store::Source;
+use crate::windows::inside::Needs;
+
+/// A plan needs to know its base, and that could not be found out.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot find out what is inside {base}, which the recipe needs")]
+pub struct LookError {
+    base: String,
+    source: LibraryError,
+}
+
+impl Diagnose for LookError {
+    fn hint(&self) -> Option<String> {
+        self.source.hint()
+    }
+}
+
+/// What was found out about one base.
+#[derive(Debug, Clone)]
+pub struct Look {
+    /// The base.
+    pub base: Reference,
+    /// Where what is known of it comes from.
+    pub from: Provenance,
+    /// What the recipe needs to know of it and would be read from its layers, had not only a plan
+    /// been asked for.
+    pub missing: Option<String>,
+}
+
+/// Gives each image's base what is known of it, all bases at once. Layers are read for nothing but
+/// what plans need, and not at all for a `rehearsal`.
+pub async fn look_inside(
+    images: &mut [PlannedImage],
+    library: &Library,
+    registry: &Registry,
+    rehearsal: bool,
+    tell: &dyn Fn(String),
+) -> Result<Vec<Look>, LookError> {
+    let bases = bases(images);
+    let looks = bases.iter().map(|(base, needs)| async move {
+        let place = Source::Registry(registry.repository(&base.reference));
+        let known = library.look_up(&place, base.planned.digest(), needs).await;
+        (place, known)
+    });
+    let found = join_all(looks).await;
+    let reads = bases.iter().zip(found).map(|((base, needs), (place, known))| async move {
+        let known = known.filter(|known| known.covers(needs));
+        if known.is_some() || needs.is_empty() || rehearsal {
+            return Ok(known);
+        }
+        let (what, name) = (what_is_read(needs), &base.reference);
+        tell(format!(
+            "reading {what} of {name} from its layers, because the recipe needs to know it; once \
+             `wincimg base index {name} --push` was run, no build has to"
+        ));
+        let extent = Extent::Part((*needs).clone());
+        let read = library.read(&place, &base.planned.image, &extent).await;
+        let (known, _) = read.map_err(|source| LookError {
+            base: name.to_string(),
+            source,
+        })?;
+        Ok(Some(known))
+    });
+    let known: Vec<Option<Known>> = try_join_all(reads).await?;
+    let mut told = Vec::new();
+    let mut answers: Vec<(Digest, Known)> = Vec::new();
+    for ((base, needs), known) in bases.into_iter().zip(known) {
+        let is_missing = known.is_none() && !needs.is_empty();
+        told.push(Look {
+            from: known
+                .as_ref()
+                .map_or(Provenance::Nowhere, |it| it.from.clone()),
+            missing: is_missing.then(|| what_is_read(&needs)),
+            base: base.reference,
+        });
+        answers.extend(known.map(|known| (base.planned.digest().clone(), known)));
+    }
+    for image in images {
+        let own = answers
+            .iter()
+            .find(|(digest, _)| digest == image.base.digest());
+        if let Some((_, known)) = own {
+            image.base.inside = known.clone().inside();
+        }
+    }
+    Ok(told)
+}
+
+/// A base with Windows inside.
+struct AskedBase {
+    reference: Reference,
+    planned: PlannedBase,
+}
+
+/// Each base once, with all that is needed of it.
+fn bases(images: &[PlannedImage]) -> Vec<(AskedBase, Needs)> {
+    let mut bases: Vec<(AskedBase, Needs)> = Vec::new();
+    for image in images {
+        let (Some(reference), Some(_)) = (&image.base.reference, image.base.os_version) else {
+            continue;
+        };
+        let needs = image.plan.needs();
+        let known = bases
+            .iter_mut()
+            .find(|(base, _)| base.planned.digest() == image.base.digest());
+        match known {
+            Some((_, all)) => {
+                all.hives.extend(needs.hives);
+                all.files |= needs.files;
+                all.contents.extend(needs.contents);
+            }
+            None => {
+                let base = AskedBase {
+                    reference: reference.clone(),
+                    planned: image.base.clone(),
+                };
+                bases.push((base, needs));
+            }
+        }
+    }
+    bases
+}
+
+/// What is looked for in layers, in words.
+fn what_is_read(needs: &Needs) -> String {
+    let mut parts = Vec::new();
+    if !needs.hives.is_empty() {
+        parts.push("the registry".to_owned());
+    }
+    if needs.files {
+        parts.push("the files".to_owned());
+    }
+    parts.extend(needs.contents.iter().map(ToString::to_string));
+    parts.join(", ")
+}

@@ -1,0 +1,239 @@
+//! Facts about bases on this machine: a file for each base, of which the least used go first where
+//! they have too much.
+//!
+//! Files get their names when they are whole, and a file that is gone is made again: any number of
+//! processes can work here at once without waiting for each other.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use crate::files::{self, is_draft};
+use crate::oci::document::{Digest, sha256};
+
+/// How long it counts that a repository had no facts.
+const ABSENCE_HOLDS: Duration = Duration::from_hours(1);
+const FACTS: &str = "facts";
+const ABSENCE: &str = "none";
+
+/// A folder of facts about bases.
+#[derive(Debug, Clone)]
+pub struct FactsCache {
+    folder: PathBuf,
+    limit: u64,
+}
+
+/// Whose word facts are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin<'a> {
+    /// This program's, which read the base's layers.
+    Layers,
+    /// A repository's, `HOST/NAME`; for bases of others, with the same digest or not, it says
+    /// nothing.
+    Repository(&'a str),
+    /// The same of a place whose layers were read in part, so that their digests were not checked.
+    Part(&'a str),
+}
+
+impl FactsCache {
+    /// The facts in `folder`, which need not be there yet, with no more than `limit` bytes in all.
+    pub fn new(folder: PathBuf, limit: u64) -> Self {
+        Self { folder, limit }
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The file of facts about a base, which counts as used by that.
+    pub fn find(&self, base: &Digest, origin: Origin<'_>) -> Option<PathBuf> {
+        let path = self.path(base, origin, FACTS);
+        files::open(&path).ok()?;
+        // Where that is not allowed, another file may go first.
+        let opened = File::options().append(true).open(&path);
+        let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
+        Some(path)
+    }
+
+    /// Keeps facts about a base. What does not fit is not kept.
+    pub fn keep(&self, base: &Digest, origin: Origin<'_>, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() as u64 > self.limit {
+            return Ok(());
+        }
+        self.write(&self.path(base, origin, FACTS), bytes)?;
+        if let Origin::Repository(_) = origin {
+            self.remove(&self.path(base, origin, ABSENCE));
+        }
+        self.trim(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Remembers for a while that a repository has no facts about a base.
+    pub fn keep_absence(&self, base: &Digest, repository: &str) -> io::Result<()> {
+        if self.limit == 0 {
+            return Ok(());
+        }
+        self.write(
+            &self.path(base, Origin::Repository(repository), ABSENCE),
+            &[],
+        )?;
+        self.trim(0);
+        Ok(())
+    }
+
+    /// Whether a repository had none a short while ago.
+    pub fn knows_absence(&self, base: &Digest, repository: &str) -> bool {
+        let path = self.path(base, Origin::Repository(repository), ABSENCE);
+        let seen = fs::metadata(path).and_then(|found| found.modified());
+        seen.is_ok_and(|seen| !is_old(seen))
+    }
+
+    /// Removes a file that is of no use. One that is in use on Windows stays.
+    pub fn remove(&self, path: &Path) {
+        let removed = fs::remove_file(path);
+        tracing::debug!(file = %path.display(), ?removed, "removed from the cache");
+    }
+
+    fn path(&self, base: &Digest, origin: Origin<'_>, kind: &str) -> PathBuf {
+        let (algorithm, hash) = (base.algorithm(), base.digest());
+        let named = |name: &str| {
+            let name = sha256(name.as_bytes());
+            format!("{}.", name.digest().get(..16).unwrap_or_default())
+        };
+        let whose = match origin {
+            Origin::Layers => String::new(),
+            Origin::Repository(name) => named(name),
+            Origin::Part(name) => format!("part.{}", named(name)),
+        };
+        self.folder
+            .join(format!("{algorithm}-{hash}.{whose}{kind}"))
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        fs::create_dir_all(&self.folder)?;
+        files::write(path, bytes)
+    }
+
+    /// Makes room for what was just written; absences that count no more go too.
+    fn trim(&self, written: u64) {
+        let mut found: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let Ok(data) = entry.metadata() else { continue };
+            let seen = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+            let is_named = |kind: &str| path.extension().is_some_and(|it| it == kind);
+            let name = entry.file_name();
+            if !data.is_file() || name.to_str().is_none_or(is_draft) {
+                continue;
+            }
+            if is_named(ABSENCE) && is_old(seen) {
+                self.remove(&path);
+            } else if is_named(FACTS) {
+                found.push((seen, data.len(), path));
+            }
+        }
+        // The last used first; what was just written is among the first.
+        found.sort_by_key(|(seen, size, _)| std::cmp::Reverse((*seen, *size == written)));
+        let mut total = 0_u64;
+        for (_, size, path) in found {
+            total = total.saturating_add(size);
+            if total > self.limit {
+                self.remove(&path);
+            }
+        }
+    }
+}
+
+/// A time in the future is of a clock that was wrong.
+fn is_old(seen: SystemTime) -> bool {
+    seen.elapsed().is_ok_and(|age| age > ABSENCE_HOLDS) || seen > SystemTime::now() + ABSENCE_HOLDS
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use super::*;
+
+    fn age(path: &Path, by: Duration) {
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(SystemTime::now() - by).unwrap();
+    }
+
+    fn read(cache: &FactsCache, base: &Digest, origin: Origin<'_>) -> Option<Vec<u8>> {
+        cache.find(base, origin).map(|path| fs::read(path).unwrap())
+    }
+
+    #[test]
+    fn what_is_kept_is_found_by_the_base_and_by_who_said_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().join("deep/bases"), 100);
+        let (one, two) = (sha256(b"one"), sha256(b"two"));
+        assert_eq!(cache.find(&one, Origin::Layers), None);
+        let mirror = Origin::Repository("repo.lan/nanoserver");
+        cache.keep(&one, Origin::Layers, b"own").unwrap();
+        cache.keep(&one, mirror, b"theirs").unwrap();
+        assert_eq!(read(&cache, &one, Origin::Layers).unwrap(), b"own");
+        assert_eq!(read(&cache, &one, mirror).unwrap(), b"theirs");
+        assert_eq!(cache.find(&one, Origin::Repository("repo.lan/a")), None);
+        assert_eq!(cache.find(&two, Origin::Layers), None);
+        cache.keep(&one, Origin::Layers, b"new").unwrap();
+        assert_eq!(read(&cache, &one, Origin::Layers).unwrap(), b"new");
+    }
+
+    #[test]
+    fn the_least_used_goes_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 10);
+        let bases: Vec<Digest> = (0..4_u8).map(|number| sha256(&[number])).collect();
+        for (base, hours) in bases[..3].iter().zip(1..) {
+            cache.keep(base, Origin::Layers, b"abc").unwrap();
+            let path = cache.path(base, Origin::Layers, FACTS);
+            age(&path, Duration::from_hours(hours));
+        }
+        // The oldest is used again, so that the one in the middle is the least used.
+        assert!(cache.find(&bases[2], Origin::Layers).is_some());
+        cache.keep(&bases[3], Origin::Layers, b"abc").unwrap();
+        let kept: Vec<bool> = bases
+            .iter()
+            .map(|base| cache.find(base, Origin::Layers).is_some())
+            .collect();
+        assert_eq!(kept, [true, false, true, true]);
+        cache.keep(&bases[1], Origin::Layers, &[0; 11]).unwrap();
+        assert_eq!(cache.find(&bases[1], Origin::Layers), None);
+    }
+
+    #[test]
+    fn that_there_are_none_counts_for_an_hour_or_until_there_are_some() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 100);
+        let (base, name) = (sha256(b"base"), "repo.lan/nanoserver");
+        let origin = Origin::Repository(name);
+        cache.keep_absence(&base, name).unwrap();
+        assert!(cache.knows_absence(&base, name));
+        assert!(!cache.knows_absence(&base, "repo.lan/other"));
+        let path = cache.path(&base, origin, ABSENCE);
+        age(&path, Duration::from_mins(61));
+        assert!(!cache.knows_absence(&base, name));
+        cache.keep(&sha256(b"other"), origin, b"abc").unwrap();
+        assert!(!path.exists());
+        cache.keep_absence(&base, name).unwrap();
+        cache.keep(&base, origin, b"abc").unwrap();
+        assert!(!cache.knows_absence(&base, name));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_has_a_name_of_ours_and_is_no_file_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = FactsCache::new(folder.path().to_owned(), 1);
+        let base = sha256(b"base");
+        let path = cache.path(&base, Origin::Layers, FACTS);
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR).unwrap();
+        assert_eq!(cache.find(&base, Origin::Layers), None);
+        cache.keep(&sha256(b"other"), Origin::Layers, b"a").unwrap();
+        assert!(path.exists());
+    }
+}

@@ -1,0 +1,648 @@
+//! What is inside a base: found out once, kept here and beside the base, and used by builds that read
+//! no layer for it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use wincimg::oci::document::{Descriptor, sha256};
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::store::Sink;
+use wincimg::windows::registry::RegistryData;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::inside::{
+    ENVIRONMENT, bottom_layer, image_of, made_software, made_system, set, upper_layer,
+};
+use crate::support::places::registry;
+use crate::support::proxy::{Fault, FaultProxy, reads_blob};
+use crate::support::windows_base::StandIn;
+
+const VERSION: &str = "10.0.17763.973";
+const NAME: &str = "windows/nanoserver";
+const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
+const ARTIFACT: &str = "application/vnd.wincimg.base.v1";
+
+/// A base whose upper layer puts a folder in front of PATH.
+fn base() -> StandIn {
+    let path = RegistryData::expand_sz(&format!(r"C:\runtime;{BASE_PATH}"));
+    let upper = upper_layer(&[set(ENVIRONMENT, "Path", path)]);
+    let bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
+    image_of(VERSION, vec![bottom.tar(), upper.tar()])
+}
+
+/// Publishes the base in a registry, as its version, and says what its reference is.
+async fn publish(base: &StandIn, host: &str) -> String {
+    let reference = format!("{host}/{NAME}:{VERSION}");
+    let parsed = parse_reference(&reference).unwrap();
+    let repository = registry(host).repository(&parsed);
+    base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+        .await;
+    reference
+}
+
+/// A machine: a folder with a cache of its own.
+struct Machine(TempDir);
+
+impl Machine {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn cache(&self) -> PathBuf {
+        self.0.path().join("cache")
+    }
+
+    /// Files of facts that are kept.
+    fn kept(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.cache().join("bases"));
+        let entries = entries.into_iter().flatten();
+        let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_none_or(|it| it != "none"));
+        paths.sort();
+        paths
+    }
+
+    fn run(&self, arguments: &[&str]) -> Assert {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.0.path())
+            .env("DOCKER_CONFIG", self.0.path())
+            .args(arguments)
+            .args(["--insecure-registry", "127.0.0.1", "--cache-dir"])
+            .arg(self.cache())
+            .timeout(Duration::from_mins(1));
+        command.assert()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let done = self.run(&[arguments, &["--format", "json"]].concat());
+        serde_json::from_slice(&done.success().get_output().stdout).unwrap()
+    }
+
+    /// What a build says of what is inside its base.
+    fn plans(&self, host: &str) -> Assert {
+        self.run(&[
+            "build",
+            "pause",
+            "--host-build",
+            "17763.973",
+            "--base-registry",
+            host,
+            "--dry-run",
+            "-v",
+        ])
+        .success()
+    }
+}
+
+fn says_inside(from: impl std::fmt::Display) -> impl Predicate<str> {
+    contains(VERSION).and(contains(format!(": {from}")))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_machine_indexes_builds_everywhere_know() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let base = base();
+    let reference = publish(&base, &host).await;
+    let (here, there) = (Machine::new(), Machine::new());
+    there
+        .plans(&host)
+        .stderr(contains("inside").and(contains("not known")));
+    // That there is nothing is not asked again soon.
+    let asked = |word: &str| {
+        server
+            .requests()
+            .iter()
+            .filter(|it| it.contains(word))
+            .count()
+    };
+    assert_eq!(asked("/referrers/"), 1);
+    there.plans(&host);
+    assert_eq!(asked("/referrers/"), 1);
+
+    let indexed = here.json(&["base", "index", &reference, "--push"]);
+    let indexed = &indexed["images"][0];
+    assert_eq!(indexed["digest"], base.image.digest().to_string());
+    assert_eq!(
+        (&indexed["pushed"], &indexed["problems"]),
+        (&json!(true), &json!([]))
+    );
+    assert!(indexed["size"].as_u64() < indexed["layers"].as_u64());
+
+    let elsewhere = Machine::new();
+    let layers: Vec<String> = base
+        .layers
+        .iter()
+        .map(|it| it.0.digest.to_string())
+        .collect();
+    let layer_reads = || {
+        layers
+            .iter()
+            .map(|layer| asked(&format!("GET /v2/{NAME}/blobs/{layer}")))
+            .sum::<usize>()
+    };
+    let before = layer_reads();
+    elsewhere
+        .plans(&host)
+        .stderr(says_inside(format!("from {host}/{NAME}")));
+    elsewhere.plans(&host).stderr(says_inside("from the cache"));
+    here.plans(&host).stderr(says_inside("from the cache"));
+    assert_eq!(layer_reads(), before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
+    let (Some(upstream), Some(own)) = (
+        DockerRegistry::start(Setup::default()),
+        DockerRegistry::start(Setup::default()),
+    ) else {
+        return;
+    };
+    let (front, mirror) = (
+        FaultProxy::start(upstream.host(), |_| Fault::Pass).await,
+        FaultProxy::start(own.host(), |_| Fault::Pass).await,
+    );
+    let base = base();
+    publish(&base, &upstream.host()).await;
+    let reference = format!("{}/{NAME}:{VERSION}", front.host());
+    let machine = Machine::new();
+    let arguments = ["mirror", &reference, "--to", &mirror.host()];
+    let report = machine.json(&arguments);
+    let learnt = &report["images"][0]["facts"][0];
+    assert_eq!(learnt["outcome"], "made", "{report}");
+    assert_eq!(learnt["image"], base.image.digest().to_string());
+    // Each layer left its source once, and was not read back.
+    let layers = base.layers.iter().map(|it| it.0.digest.to_string());
+    for layer in layers {
+        let reads = |proxy: &FaultProxy| {
+            let log = proxy.log();
+            let reads = log.iter().filter(|it| reads_blob(it));
+            reads.filter(|it| it.path.ends_with(&layer)).count()
+        };
+        assert_eq!((reads(&front), reads(&mirror)), (1, 0));
+    }
+    let reads = |proxy: &FaultProxy| proxy.log().iter().filter(|it| reads_blob(it)).count();
+    // What is about the base is listed under the tag of its digest.
+    let tag = base.image.digest().to_string().replace(':', "-");
+    let parsed = parse_reference(&format!("{}/{NAME}:{tag}", own.host())).unwrap();
+    let list = registry(&own.host())
+        .repository(&parsed)
+        .get_manifest(&tag)
+        .await;
+    let list: Value = serde_json::from_slice(&list.unwrap().bytes).unwrap();
+    assert_eq!(list["manifests"][0]["artifactType"], ARTIFACT);
+
+    let again = machine.json(&arguments);
+    assert_eq!(again["images"][0]["facts"][0]["outcome"], "present");
+    let before = reads(&mirror);
+    Machine::new()
+        .plans(&mirror.host())
+        .stderr(says_inside(format!("from {}/{NAME}", mirror.host())));
+    // Its configuration and the facts.
+    assert_eq!(reads(&mirror) - before, 2);
+
+    // Who mirrors from there takes the facts along.
+    let third = FakeRegistry::start();
+    let from = format!("{}/{NAME}:{VERSION}", mirror.host());
+    let on = Machine::new().json(&["mirror", &from, "--to", &third.host()]);
+    assert_eq!(on["images"][0]["facts"][0]["outcome"], "copied", "{on}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn layers_that_the_mirror_has_already_are_read_back_once() {
+    let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
+    let base = base();
+    let reference = publish(&base, &source.host()).await;
+    let machine = Machine::new();
+    let to = ["--to", &target.host()];
+    let without = [&["mirror", &reference, "--no-facts"], &to[..]].concat();
+    let report = machine.json(&without);
+    assert_eq!(report["images"][0].get("facts"), None, "{report}");
+    let with = [&["mirror", &reference], &to[..]].concat();
+    machine
+        .run(&with)
+        .success()
+        .stdout(contains("up to date").and(contains("looked at, written beside it")));
+    let report = machine.json(&with);
+    assert_eq!(report["images"][0]["facts"][0]["outcome"], "present");
+    let plans = Machine::new().plans(&target.host());
+    plans.stderr(says_inside(format!("from {}/{NAME}", target.host())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mirror_that_was_killed_is_mirrored_and_known_by_the_next_run() {
+    let (Some(upstream), Some(own)) = (
+        DockerRegistry::start(Setup::default()),
+        DockerRegistry::start(Setup::default()),
+    ) else {
+        return;
+    };
+    let drip = Fault::Drip(4_000, Duration::from_millis(20));
+    let front = FaultProxy::start(upstream.host(), move |passed| {
+        if reads_blob(passed) {
+            drip.clone()
+        } else {
+            Fault::Pass
+        }
+    })
+    .await;
+    publish(&base(), &upstream.host()).await;
+    let machine = Machine::new();
+    let reference = format!("{}/{NAME}:{VERSION}", front.host());
+    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(["mirror", &reference, "--to", &own.host()])
+        .args(["--insecure-registry", "127.0.0.1", "--cache-dir"])
+        .arg(machine.cache())
+        .env("DOCKER_CONFIG", machine.0.path())
+        .spawn()
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(machine.kept(), Vec::<PathBuf>::new());
+    let source = format!("{}/{NAME}:{VERSION}", upstream.host());
+    let report = machine.json(&["mirror", &source, "--to", &own.host()]);
+    assert_eq!(
+        report["images"][0]["facts"][0]["outcome"], "made",
+        "{report}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_that_cannot_be_stored_do_not_fail_the_mirror() {
+    let (source, Some(own)) = (
+        FakeRegistry::start(),
+        DockerRegistry::start(Setup::default()),
+    ) else {
+        return;
+    };
+    let base = base();
+    let reference = publish(&base, &source.host()).await;
+    let refused = base.image.digest().to_string().replace(':', "-");
+    let mirror = FaultProxy::start(own.host(), move |passed| {
+        if passed.method == "PUT" && passed.path.ends_with(&refused) {
+            return Fault::Answer(403, Vec::new(), "no".to_owned());
+        }
+        Fault::Pass
+    })
+    .await;
+    let machine = Machine::new();
+    let to = ["--to", &mirror.host(), "--format", "json"];
+    let done = machine.run(&[&["mirror", &reference], &to[..]].concat());
+    let done = done
+        .success()
+        .stderr(contains("warning:").and(contains("403")));
+    let report: Value = serde_json::from_slice(&done.get_output().stdout).unwrap();
+    assert_eq!(report["images"][0]["facts"][0]["outcome"], "failed");
+    assert_eq!(report["totals"]["failed_images"], 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_about_something_else_are_left_alone_with_a_word() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let base = base();
+    let reference = publish(&base, &host).await;
+    let machine = Machine::new();
+    machine.run(&["base", "index", &reference]).success();
+    let [own] = machine.kept().try_into().unwrap();
+    let own = fs::read(own).unwrap();
+    let parsed = parse_reference(&reference).unwrap();
+    let repository = registry(&host).repository(&parsed).to_push_to();
+    let attach = async |image: &Descriptor, facts: &[u8]| {
+        let bytes = bytes::Bytes::copy_from_slice(facts);
+        let blob = crate::support::put(&repository, &bytes).await;
+        let blob = Descriptor::new("application/x", blob.digest().clone(), blob.size());
+        let artifact = wincimg::oci::document::Artifact::new(
+            ARTIFACT,
+            image,
+            vec![blob],
+            std::collections::BTreeMap::default(),
+        );
+        repository.attach(&artifact.unwrap()).await.unwrap();
+    };
+    // The facts of one base beside another one, which has the same version.
+    let mut other = self::base();
+    other.image = other
+        .image
+        .edit_config(|config| config.config.shell = Some(vec!["cmd".into()]))
+        .unwrap();
+    publish(&other, &host).await;
+    let about = |image: &StandIn| {
+        let manifest = image.image.manifest();
+        Descriptor::new(
+            manifest.media_type(),
+            manifest.digest().clone(),
+            manifest.size(),
+        )
+    };
+    attach(&about(&other), &own).await;
+    Machine::new()
+        .plans(&host)
+        .stderr(contains("left alone").and(contains("not known")));
+    attach(&about(&other), b"no facts at all").await;
+    Machine::new()
+        .plans(&host)
+        .stderr(contains("not a file of facts"));
+    let mut damaged = own.clone();
+    let end = damaged.len() - 1;
+    damaged[end] ^= 1;
+    attach(&about(&other), &damaged).await;
+    Machine::new().plans(&host).stderr(contains("not known"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_repository_says_of_a_base_means_nothing_in_another() {
+    let (one, two) = (FakeRegistry::start(), FakeRegistry::start());
+    let base = base();
+    let reference = publish(&base, &one.host()).await;
+    publish(&base, &two.host()).await;
+    Machine::new()
+        .run(&["base", "index", &reference, "--push"])
+        .success();
+    let machine = Machine::new();
+    machine
+        .plans(&one.host())
+        .stderr(says_inside(format!("from {}", one.host())));
+    machine.plans(&two.host()).stderr(contains("not known"));
+    machine
+        .plans(&one.host())
+        .stderr(says_inside("from the cache"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer() {
+    let server = FakeRegistry::start();
+    publish(&base(), &server.host()).await;
+    let proxy = FaultProxy::start(server.host(), |passed| {
+        if passed.path.contains("/referrers/") {
+            return Fault::Drip(1, Duration::from_secs(10));
+        }
+        Fault::Pass
+    })
+    .await;
+    let machine = Machine::new();
+    let started = Instant::now();
+    machine
+        .plans(&proxy.host())
+        .stderr(contains("not known").and(contains("cannot ask")));
+    assert!(
+        started.elapsed() < Duration::from_secs(8),
+        "{:?}",
+        started.elapsed()
+    );
+    // Nor the next one at all.
+    let started = Instant::now();
+    machine.plans(&proxy.host()).stderr(contains("not known"));
+    assert!(
+        started.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_file_goes_and_is_made_again() {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let machine = Machine::new();
+    machine.run(&["base", "show", &reference]).success();
+    let [file] = machine.kept().try_into().unwrap();
+    let whole = fs::read(&file).unwrap();
+    fs::write(&file, &whole[..whole.len() / 2]).unwrap();
+    machine
+        .run(&["base", "show", &reference])
+        .success()
+        .stderr(contains("warning: removed"))
+        .stdout(contains("from the base's layers"));
+    assert_eq!(fs::read(&file).unwrap(), whole);
+    machine
+        .run(&["base", "show", &reference])
+        .success()
+        .stdout(contains("from the cache"));
+    // Damage that shows only when that part is read.
+    let mut damaged = whole.clone();
+    damaged[200] ^= 0x55;
+    fs::write(&file, &damaged).unwrap();
+    machine
+        .run(&["base", "show", &reference])
+        .success()
+        .stderr(contains("damaged: it is made again"));
+    assert_eq!(fs::read(&file).unwrap(), whole);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_that_cannot_be_written_is_a_warning() {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let machine = Machine::new();
+    fs::write(machine.cache(), "a file where the folder would be").unwrap();
+    machine
+        .run(&["base", "show", &reference])
+        .success()
+        .stderr(contains("warning: what is inside bases cannot be kept"));
+    let said = machine.plans(&server.host());
+    said.stderr(contains("not known"));
+    fs::remove_file(machine.cache()).unwrap();
+    machine
+        .run(&["base", "show", &reference, "--cache-size", "1K"])
+        .success();
+    assert_eq!(machine.kept(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn any_number_of_processes_share_a_cache() {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let machine = Machine::new();
+    let run = || {
+        std::process::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .args([
+                "base",
+                "show",
+                &reference,
+                "--insecure-registry",
+                "127.0.0.1",
+            ])
+            .arg("--cache-dir")
+            .arg(machine.cache())
+            .env("DOCKER_CONFIG", machine.0.path())
+            .output()
+            .unwrap()
+    };
+    std::thread::scope(|scope| {
+        let runs: Vec<_> = (0..4).map(|_| scope.spawn(run)).collect();
+        for run in runs {
+            let output = run.join().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(output.status.success(), "{said}");
+        }
+    });
+    assert_eq!(machine.kept().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_cache_of_a_file_of_defaults_counts_only_from_a_file_that_is_named() {
+    let server = FakeRegistry::start();
+    let reference = publish(&base(), &server.host()).await;
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(
+        folder.path().join("wincimg.toml"),
+        "cache-dir = \"theirs\"\n",
+    )
+    .unwrap();
+    let show = |config: &[&str]| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(folder.path())
+            .env("DOCKER_CONFIG", folder.path())
+            .env("XDG_CACHE_HOME", folder.path().join("mine"))
+            .args([
+                "base",
+                "show",
+                &reference,
+                "--insecure-registry",
+                "127.0.0.1",
+            ])
+            .args(config);
+        command.assert().success()
+    };
+    show(&[]).stderr(contains("cache-dir of").and(contains("left out")));
+    assert!(folder.path().join("mine/wincimg/bases").is_dir());
+    assert!(!folder.path().join("theirs").exists());
+    show(&["--config", "wincimg.toml"]);
+    assert!(folder.path().join("theirs/bases").is_dir());
+}
+
+/// The base as an OCI layout.
+async fn layout(folder: &Path) -> String {
+    let place = format!("oci:{}", folder.join("base").display());
+    let sink = crate::support::places::sink(&place, &crate::support::places::no_registry()).await;
+    base().put(&sink, None).await;
+    place
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_answers_what_is_in_this_bases_path() {
+    let machine = Machine::new();
+    let place = layout(machine.0.path()).await;
+    machine.run(&["base", "show", &place]).success().stdout(
+        contains("windows   10.0.17763.973")
+            .and(contains("path      C:\\runtime\n            %SystemRoot%"))
+            .and(contains("keys in HKLM\\SOFTWARE")),
+    );
+    let summary = machine.json(&["base", "show", &place]);
+    assert_eq!(summary["path"], format!(r"C:\runtime;{BASE_PATH}"));
+    assert_eq!(summary["from"], "from the cache");
+    assert_eq!(summary["keys"][0]["hive"], r"HKLM\SYSTEM");
+    let key = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
+    machine
+        .run(&["base", "show", &place, "--registry", key])
+        .success()
+        .stdout(
+            contains(r"HKLM\SYSTEM\ControlSet001\Control")
+                .and(contains("security  O:"))
+                .and(contains(format!(
+                    r"Path = expand_sz C:\runtime;{BASE_PATH}"
+                ))),
+        );
+    let above = r"HKLM\SYSTEM\ControlSet001\Services";
+    let shown = machine.json(&["base", "show", &place, "--registry", above]);
+    assert_eq!(shown["subkeys"], json!(["w3svc"]));
+    assert_eq!(shown["values"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_answers_who_may_do_what_with_a_file() {
+    let machine = Machine::new();
+    let place = layout(machine.0.path()).await;
+    machine
+        .run(&["base", "show", &place, "--path", r"C:\Users\ContainerUser"])
+        .success()
+        .stdout(contains("folder").and(contains("O:S-1-5-93-2-2G:SYD:PAI(A;OICI;FA;;;SY)")));
+    let file = r"C:\Windows\System32\cmd.exe";
+    let shown = machine.json(&["base", "show", &place, "--path", file]);
+    assert_eq!(
+        (&shown["kind"], &shown["size"]),
+        (&json!("file"), &json!(2))
+    );
+    assert_eq!(shown["sha256"], sha256(b"MZ").digest());
+    assert_eq!(shown["attributes"], json!(["archive"]));
+    assert_eq!(shown["content_kept"], false);
+    let config = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
+    let shown = machine.json(&["base", "show", &place, "--path", config]);
+    assert_eq!(shown["content_kept"], true);
+    let drive = machine.json(&["base", "show", &place, "--path", r"C:\"]);
+    let names: Vec<&str> = drive["children"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|child| child["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["Program Files", "Users", "Windows"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_says_what_is_nearest_to_what_is_not_there() {
+    let machine = Machine::new();
+    let place = layout(machine.0.path()).await;
+    let show = |flag: &str, name: &str| machine.run(&["base", "show", &place, flag, name]);
+    show(
+        "--registry",
+        r"HKLM\SYSTEM\ControlSet001\Services\w3svcc\Parameters",
+    )
+    .code(1)
+    .stderr(contains(
+        r"did you mean HKLM\SYSTEM\ControlSet001\Services\w3svc?",
+    ));
+    show("--path", r"C:\Windows\Sytem32\cmd.exe")
+        .code(1)
+        .stderr(contains(
+            r"it has C:\Windows without Sytem32; did you mean C:\Windows\System32?",
+        ));
+    show("--registry", r"HKCU\Software").code(2);
+    show("--registry", r"SYSTEM\x")
+        .code(2)
+        .stderr(contains("hint:"));
+    show("--path", "inetpub").code(2).stderr(contains("hint:"));
+    show("--path", r"D:\x").code(2);
+    machine
+        .run(&[
+            "base",
+            "show",
+            &place,
+            "--path",
+            r"C:\x",
+            "--registry",
+            "HKLM",
+        ])
+        .code(2);
+    machine
+        .run(&["base", "index", &place, "--push"])
+        .code(2)
+        .stderr(contains("in no registry to push to"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_windows_has_nothing_to_show() {
+    let machine = Machine::new();
+    let folder = machine.0.path().join("standin");
+    let place = format!("oci:{}", folder.display());
+    let sink = crate::support::places::sink(&place, &crate::support::places::no_registry()).await;
+    crate::support::places::base().put(&sink, None).await;
+    machine
+        .run(&["base", "show", &place])
+        .code(3)
+        .stderr(contains("has no registry that can be read"));
+}

@@ -1,0 +1,273 @@
+//! What lies beside an image: attached and found again, whether the registry has a list of it or a
+//! tag has to be one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::response::Response;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wincimg::oci::document::{Artifact, Descriptor, Digest, sha256};
+use wincimg::oci::remote::Repository;
+
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::scripted::{Asked, answer, scripted};
+use crate::support::{options, push_image, put, repository};
+
+const OURS: &str = "application/vnd.example.facts.v1";
+const THEIRS: &str = "application/vnd.example.signature";
+const INDEX: &str = "application/vnd.oci.image.index.v1+json";
+
+fn image_of(manifest: &Bytes) -> Descriptor {
+    let media_type = crate::support::DOCKER_MANIFEST;
+    Descriptor::new(media_type, sha256(manifest), manifest.len() as u64)
+}
+
+/// An artifact about an image, with its content stored.
+async fn made(repository: &Repository, image: &Descriptor, kind: &str, text: &str) -> Artifact {
+    let content = Bytes::from(text.to_owned());
+    let blob = put(repository, &content).await;
+    let blob = Descriptor::new("text/plain", blob.digest().clone(), blob.size());
+    let notes = BTreeMap::from([("vnd.example.text".to_owned(), text.to_owned())]);
+    Artifact::new(kind, image, vec![blob], notes).unwrap()
+}
+
+async fn found(repository: &Repository, image: &Digest, kind: &str) -> Vec<Artifact> {
+    let mut artifacts = Vec::new();
+    for entry in repository.referrers(image, kind).await.unwrap() {
+        let artifact = repository.artifact(&entry, image, kind).await.unwrap();
+        artifacts.push(artifact.unwrap());
+    }
+    artifacts
+}
+
+async fn attached_and_found(repository: &Repository) -> (Descriptor, Artifact, Artifact) {
+    let (manifest, _) = push_image(repository, "1").await;
+    let image = image_of(&manifest);
+    assert_eq!(found(repository, &image.digest, OURS).await, []);
+    let theirs = made(repository, &image, THEIRS, "signed").await;
+    repository.attach(&theirs).await.unwrap();
+    let ours = made(repository, &image, OURS, "known").await;
+    for _ in 0..2 {
+        repository.attach(&ours).await.unwrap();
+        let found = found(repository, &image.digest, OURS).await;
+        assert_eq!(found, std::slice::from_ref(&ours));
+    }
+    assert_eq!(
+        found(repository, &image.digest, THEIRS).await,
+        std::slice::from_ref(&theirs)
+    );
+    (image, ours, theirs)
+}
+
+#[tokio::test]
+async fn a_registry_that_knows_subjects_is_asked() {
+    let server = FakeRegistry::start();
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    attached_and_found(&repository).await;
+    assert_eq!(repository.tags().await.unwrap(), ["1"]);
+    let asked = server.requests();
+    let asks_a_tag = |asked: &String| asked.contains("manifests/sha256-");
+    assert!(!asked.iter().any(asks_a_tag), "{asked:?}");
+}
+
+#[tokio::test]
+async fn elsewhere_a_tag_is_the_list_and_entries_of_others_stay() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let (image, ours, theirs) = attached_and_found(&repository).await;
+    let tag = image.digest.to_string().replace(':', "-");
+    let list = repository.get_manifest(&tag).await.unwrap();
+    assert_eq!(list.media_type, INDEX);
+    let list: Value = serde_json::from_slice(&list.bytes).unwrap();
+    let entry = |artifact: &Artifact, text: &str| {
+        json!({
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "digest": artifact.manifest().digest().to_string(),
+            "size": artifact.manifest().size(),
+            "annotations": {"vnd.example.text": text},
+            "artifactType": artifact.artifact_type(),
+        })
+    };
+    let expected = json!([entry(&theirs, "signed"), entry(&ours, "known")]);
+    assert_eq!(list["manifests"], expected);
+}
+
+#[tokio::test]
+async fn what_two_attach_at_once_is_listed_both() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let (manifest, _) = push_image(&repository, "1").await;
+    let image = image_of(&manifest);
+    let names: Vec<String> = (0..6).map(|number| format!("fact {number}")).collect();
+    let tasks = names.iter().map(|name| async {
+        let artifact = made(&repository, &image, OURS, name).await;
+        repository.attach(&artifact).await.unwrap();
+    });
+    futures_util::future::join_all(tasks).await;
+    let listed = found(&repository, &image.digest, OURS).await;
+    let mut texts: Vec<&str> = listed
+        .iter()
+        .map(|artifact| artifact.annotations()["vnd.example.text"].as_str())
+        .collect();
+    texts.sort_unstable();
+    assert_eq!(texts, names);
+}
+
+#[tokio::test]
+async fn a_list_that_somebody_writes_over_is_written_again() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let host = docker.host();
+    let plain = repository(options(&host), &format!("{host}/a"));
+    let (manifest, _) = push_image(&plain, "1").await;
+    let image = image_of(&manifest);
+    let theirs = made(&plain, &image, THEIRS, "signed").await;
+    // Somebody who read the list before ours was in it, and wrote it back after that.
+    let writes = Arc::new(AtomicUsize::new(0));
+    let stale = json!({
+        "schemaVersion": 2, "mediaType": INDEX, "manifests": [theirs.entry()],
+    });
+    plain.attach(&theirs).await.unwrap();
+    let tag = image.digest.to_string().replace(':', "-");
+    let ours = made(&plain, &image, OURS, "known").await;
+    let overwrite = async {
+        for _ in 0..200 {
+            let list = plain.get_manifest(&tag).await.unwrap();
+            let text = String::from_utf8_lossy(&list.bytes).into_owned();
+            if text.contains(OURS) {
+                let bytes = Bytes::from(stale.to_string());
+                plain.put_manifest(&tag, INDEX, bytes).await.unwrap();
+                writes.fetch_add(1, Ordering::Relaxed);
+                return;
+            }
+        }
+    };
+    let (attached, ()) = tokio::join!(plain.attach(&ours), overwrite);
+    attached.unwrap();
+    assert_eq!(writes.load(Ordering::Relaxed), 1);
+    assert_eq!(found(&plain, &image.digest, OURS).await, [ours]);
+    assert_eq!(found(&plain, &image.digest, THEIRS).await, [theirs]);
+}
+
+#[tokio::test]
+async fn what_has_the_lists_tag_and_is_none_is_left_alone() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let (manifest, _) = push_image(&repository, "1").await;
+    let image = image_of(&manifest);
+    let tag = image.digest.to_string().replace(':', "-");
+    push_image(&repository, &tag).await;
+    let ours = made(&repository, &image, OURS, "known").await;
+    let error = repository.attach(&ours).await.unwrap_err().to_string();
+    assert!(error.contains("something else has that tag"), "{error}");
+    assert_eq!(found(&repository, &image.digest, OURS).await, []);
+    let kept = repository.get_manifest(&tag).await.unwrap();
+    assert_eq!(kept.digest, image.digest);
+}
+
+fn entry(number: usize, kind: &str) -> Value {
+    json!({
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "digest": sha256(number.to_string().as_bytes()).to_string(),
+        "size": 1,
+        "artifactType": kind,
+    })
+}
+
+fn listed(entries: &[Value]) -> Response {
+    let list = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
+    let mut response = answer(200, &[], list.to_string());
+    response
+        .headers_mut()
+        .insert("content-type", INDEX.parse().unwrap());
+    response
+}
+
+fn with_link(mut response: Response, link: &str) -> Response {
+    response.headers_mut().insert("link", link.parse().unwrap());
+    response
+}
+
+/// A registry whose answers about referrers are `answers`, by the query.
+async fn listed_by(
+    answers: impl Fn(&Asked) -> Response + Clone + Send + Sync + 'static,
+) -> (Vec<Descriptor>, Vec<String>) {
+    let (log, server) = scripted(move |asked| match asked.path.as_str() {
+        "/v2/" => answer(200, &[], "{}"),
+        _ => answers(asked),
+    });
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let image = sha256(b"image");
+    let found = repository.referrers(&image, OURS).await.unwrap();
+    (found, log.lines())
+}
+
+#[tokio::test]
+async fn a_long_list_comes_in_pages_and_a_registry_need_not_filter() {
+    let (found, asked) = listed_by(|asked| {
+        let next = r#"</v2/a/referrers/x?page=2>; rel="next""#;
+        match asked.field("page") {
+            None => with_link(listed(&[entry(1, OURS), entry(2, THEIRS)]), next),
+            Some(_) => listed(&[entry(3, OURS)]),
+        }
+    })
+    .await;
+    assert_eq!(found.len(), 2);
+    assert_eq!(asked.len(), 3, "{asked:?}");
+}
+
+#[tokio::test]
+async fn pages_without_end_are_left_after_some() {
+    let pages = Arc::new(AtomicUsize::new(0));
+    let (found, asked) = listed_by(move |_| {
+        let page = pages.fetch_add(1, Ordering::Relaxed);
+        let next = format!(r#"</v2/a/referrers/x?page={page}>; rel="next""#);
+        with_link(listed(&[entry(1, OURS)]), &next)
+    })
+    .await;
+    assert_eq!(found.len(), 64);
+    assert!(asked.len() <= 65, "{}", asked.len());
+}
+
+#[tokio::test]
+async fn who_does_not_know_the_question_is_asked_for_the_tag() {
+    let page = "<html>Welcome</html>";
+    for (status, body) in [(404, ""), (400, ""), (405, ""), (501, ""), (200, page)] {
+        let (found, _) = listed_by(move |asked| {
+            if asked.path.contains("/manifests/sha256-") {
+                return listed(&[entry(1, OURS)]);
+            }
+            answer(status, &[], body)
+        })
+        .await;
+        assert_eq!(found.len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_listed_is_believed_only_when_it_names_the_image_itself() {
+    let server = FakeRegistry::start();
+    let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
+    let (manifest, _) = push_image(&repository, "1").await;
+    let image = image_of(&manifest);
+    let other = Descriptor::new(&*image.media_type, sha256(b"other"), 5);
+    let about_other = made(&repository, &other, OURS, "known").await;
+    repository.attach(&about_other).await.unwrap();
+    let entry = about_other.entry();
+    let read = repository.artifact(&entry, &image.digest, OURS).await;
+    assert_eq!(read.unwrap(), None);
+    let read = repository.artifact(&entry, &other.digest, THEIRS).await;
+    assert_eq!(read.unwrap(), None);
+}
