@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::names::{self, count};
 use super::{hosts_in_words, in_words};
-use crate::rollout::{Finding, Prospect, Rollout, Starts, Subject, decides, severity};
+use crate::rollout::{Finding, Prospect, Rollout, Starts, Subject, Tally, decides, severity};
 use crate::windows::compat::Outcome;
 
 /// One part of the answer: how many come out so, in words, and what may be listed behind them.
@@ -92,19 +92,29 @@ pub(super) fn headline(rollout: &Rollout) -> String {
 /// What becomes of the workloads as things are, where a report takes them to be otherwise.
 pub(super) fn as_it_is(rollout: &Rollout) -> Option<String> {
     let tally = rollout.as_it_is?;
-    let mut noun = Some(if rollout.workloads.is_empty() {
-        "image"
-    } else {
-        "workload"
-    });
+    Some(format!(
+        "As it is: {}",
+        tally_in_words(&tally, noun(rollout))
+    ))
+}
+
+/// `2 workloads start nowhere · 14 are safe`.
+pub(super) fn tally_in_words(tally: &Tally, noun: &str) -> String {
+    let mut noun = Some(noun);
     let parts = Starts::ALL
         .into_iter()
         .filter(|starts| tally.of(*starts) > 0)
         .map(|starts| part_in_words(starts, tally.of(starts), noun.take()));
-    Some(format!(
-        "As it is: {}",
-        parts.collect::<Vec<_>>().join(" · ")
-    ))
+    parts.collect::<Vec<_>>().join(" · ")
+}
+
+/// What a tally counts.
+pub(super) fn noun(rollout: &Rollout) -> &'static str {
+    if rollout.workloads.is_empty() {
+        "image"
+    } else {
+        "workload"
+    }
 }
 
 impl Part {

@@ -207,7 +207,7 @@ fn write_plan(
     if is_folded {
         writeln!(out, "\n</details>")?;
     }
-    writeln!(out, "\n{}", cell(&outcome(plan)))?;
+    writeln!(out, "\n{}", cell(&outcome(rollout, plan)))?;
     Ok(used)
 }
 

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::answer::{noun, tally_in_words};
 use super::in_words;
-use crate::rollout::{Action, Plan, Rollout};
+use crate::rollout::{Action, Plan, Rollout, Starts};
 
 /// One action: what it is, and what to type for it.
 pub(super) struct Step<'a> {
@@ -50,13 +51,17 @@ fn host_name(rollout: &Rollout, host: usize) -> String {
 }
 
 /// What comes of it, in one sentence.
-pub(super) fn outcome(plan: &Plan) -> String {
+pub(super) fn outcome(rollout: &Rollout, plan: &Plan) -> String {
     let left = plan.then.incompatible + plan.then.unknown;
+    let words = tally_in_words(&plan.tally, noun(rollout));
     match (plan.actions.is_empty(), left) {
         (true, 0) => "There is nothing to do.".to_owned(),
+        (false, 0) if plan.tally.of(Starts::Unplaced) > 0 => {
+            format!("Then everything starts. {words}.")
+        }
         (false, 0) => "Then everything starts.".to_owned(),
-        (true, _) => format!("No planned action solves this: {}.", plan.then),
-        (false, _) => format!("This is left then: {}.", plan.then),
+        (true, _) => "No planned action solves this.".to_owned(),
+        (false, _) => format!("Then: {words}."),
     }
 }
 

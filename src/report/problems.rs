@@ -21,15 +21,6 @@ pub(super) struct Problem<'a> {
 
 /// The problems, the worst first.
 pub(super) fn problems(rollout: &Rollout) -> Vec<Problem<'_>> {
-    collect(rollout, false)
-}
-
-/// The same, and what keeps workloads from starting.
-pub(super) fn all_problems(rollout: &Rollout) -> Vec<Problem<'_>> {
-    collect(rollout, true)
-}
-
-fn collect(rollout: &Rollout, everything: bool) -> Vec<Problem<'_>> {
     let mut collected = Collected {
         rollout,
         known: HashMap::new(),
@@ -38,9 +29,7 @@ fn collect(rollout: &Rollout, everything: bool) -> Vec<Problem<'_>> {
     for placement in &rollout.placements {
         for placed in &placement.images {
             for (group, finding) in placement.selection.groups.iter().zip(&placed.findings) {
-                let is_of_case =
-                    placement.workload.is_some() && finding.outcome != Outcome::Warning;
-                if is_of_case && !everything {
+                if placement.workload.is_some() && finding.outcome != Outcome::Warning {
                     continue;
                 }
                 collected.add(
@@ -53,7 +42,7 @@ fn collect(rollout: &Rollout, everything: bool) -> Vec<Problem<'_>> {
         }
     }
     for notice in &rollout.notices {
-        if decides(notice.finding.rule) && !everything {
+        if decides(notice.finding.rule) {
             continue;
         }
         collected.add(&notice.finding, notice.image, notice.workload, &[]);

@@ -189,7 +189,11 @@ fn write_plan(
             writeln!(out, "   {}", shown(command))?;
         }
     }
-    writeln!(out, "{}", screen.wrapped("", &shown(outcome(plan))))
+    writeln!(
+        out,
+        "{}",
+        screen.wrapped("", &shown(outcome(rollout, plan)))
+    )
 }
 
 fn write_matrix(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::Result<()> {

@@ -79,7 +79,7 @@ impl Image {
     }
 
     /// All versions of Windows that it can turn out to have.
-    pub(super) fn versions(&self) -> impl Iterator<Item = WindowsVersion> {
+    pub fn versions(&self) -> impl Iterator<Item = WindowsVersion> {
         let stated = match &self.content {
             Content::Stated(version) => Some(*version),
             _ => None,

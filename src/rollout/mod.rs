@@ -90,6 +90,8 @@ pub struct Rollout {
     pub plan: Option<Plan>,
     /// What is taken to be otherwise than it is, such as `3 nodes with KB4549949`.
     pub what_if: Vec<String>,
+    /// The day on which support was looked at.
+    pub today: Option<Date>,
     /// What becomes of the workloads as things are, where something is taken to be otherwise.
     pub as_it_is: Option<Tally>,
 }
@@ -189,6 +191,7 @@ impl Rollout {
             plan: None,
             what_if: Vec::new(),
             as_it_is: None,
+            today,
         }
     }
 

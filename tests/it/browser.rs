@@ -107,7 +107,14 @@ impl Browser {
 
     /// Opens a file.
     pub async fn open(&self, page: &Path) {
-        let url = format!("file://{}", page.display());
+        self.open_at(page, "").await;
+    }
+
+    /// Opens a file at a place in it.
+    pub async fn open_at(&self, page: &Path, place: &str) {
+        // Another place of the same page alone would not load it again.
+        self.post("/url", &json!({"url": "about:blank"})).await;
+        let url = format!("file://{}{place}", page.display());
         self.post("/url", &json!({"url": url})).await;
     }
 
@@ -200,6 +207,26 @@ impl Browser {
             &json!({"cmd": command, "params": parameters}),
         )
         .await
+    }
+
+    /// Gives the page the size of a screen; narrow ones are phones.
+    pub async fn resize(&self, width: u64, height: u64) {
+        let size = json!({
+            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
+        });
+        self.devtools("Emulation.setDeviceMetricsOverride", size)
+            .await;
+    }
+
+    /// A picture of the whole page at the width that it has, as base64.
+    pub async fn whole_page(&self) -> String {
+        let height = self
+            .eval("return Math.min(document.documentElement.scrollHeight, 8000)")
+            .await;
+        let width = self.eval("return innerWidth").await;
+        self.resize(width.as_u64().unwrap(), height.as_u64().unwrap())
+            .await;
+        self.screenshot().await
     }
 
     /// Asks for light or dark colours.

@@ -1,0 +1,257 @@
+//! What the page's script reads, each finding and each set of nodes once.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde::Serialize;
+
+use crate::report::answer::{Advice, cases, outlook};
+use crate::report::matrix::short_release;
+use crate::report::names;
+use crate::report::plan::{outcome, steps};
+use crate::report::problems::problems;
+use crate::report::what_if;
+use crate::rollout::{Finding, HostKind, Image, Placement, Rollout, Selection, Subject, severity};
+
+#[derive(Serialize)]
+pub(super) struct Data<'a> {
+    /// Name, kind and version.
+    hosts: Vec<(Option<&'a str>, usize, Option<String>)>,
+    kinds: Vec<Kind<'a>>,
+    /// In full, and as short as tells them apart.
+    images: Vec<(String, String)>,
+    workloads: Vec<WorkloadPart<'a>>,
+    findings: Vec<FindingPart<'a>>,
+    /// For each selection its hosts, as bits in base64.
+    selections: Vec<String>,
+    placements: Vec<PlacementPart>,
+    cases: Vec<CasePart<'a>>,
+    problems: Vec<ProblemPart>,
+    plan: Option<PlanPart>,
+    what_if: Option<String>,
+}
+
+#[derive(Serialize)]
+struct WorkloadPart<'a> {
+    name: String,
+    kind: &'a str,
+    /// How it starts, the worst is 0.
+    starts: usize,
+    outlook: String,
+    nodes: usize,
+    starts_on: usize,
+}
+
+#[derive(Serialize)]
+struct CasePart<'a> {
+    starts: usize,
+    workloads: Vec<usize>,
+    outlook: String,
+    whys: Vec<(String, &'a str)>,
+    more: usize,
+    fixes: Vec<Advice<'a>>,
+}
+
+#[derive(Serialize)]
+struct PlanPart {
+    steps: Vec<(String, Vec<String>)>,
+    outcome: String,
+}
+
+#[derive(Serialize)]
+struct Kind<'a> {
+    build: Option<String>,
+    release: String,
+    runtime: &'a str,
+}
+
+#[derive(Serialize)]
+struct FindingPart<'a> {
+    /// 0 compatible, 1 warning, 2 unknown, 3 incompatible.
+    level: u8,
+    rule: &'a str,
+    why: &'a str,
+    fix: Option<&'a str>,
+    commands: &'a [String],
+    isolation: &'a str,
+    build: Option<String>,
+}
+
+#[derive(Serialize)]
+struct PlacementPart {
+    workload: Option<usize>,
+    selection: usize,
+    /// Image, and its findings: one for each kind of host, as they come first among the hosts.
+    images: Vec<(usize, Vec<usize>)>,
+}
+
+#[derive(Serialize)]
+struct ProblemPart {
+    finding: usize,
+    images: Vec<usize>,
+    hosts_in_words: String,
+    workloads: Vec<usize>,
+}
+
+impl<'a> Data<'a> {
+    pub(super) fn of(rollout: &'a Rollout) -> Self {
+        let mut findings = Findings::default();
+        let mut selections = Selections::default();
+        let placements = rollout
+            .placements
+            .iter()
+            .map(|placement| part_of(placement, rollout, &mut findings, &mut selections))
+            .collect();
+        let problems = problems(rollout)
+            .iter()
+            .map(|problem| ProblemPart {
+                finding: findings.place(problem.finding),
+                images: problem.images.clone(),
+                hosts_in_words: if problem.hosts.is_empty() {
+                    String::new()
+                } else {
+                    problem.hosts_in_words()
+                },
+                workloads: problem.workloads.clone(),
+            })
+            .collect();
+        let cases = cases(rollout).into_iter().map(|case| {
+            let (whys, more) = case.whys(rollout);
+            CasePart {
+                starts: case.starts as usize,
+                outlook: case.outlook(),
+                whys,
+                more,
+                workloads: case.workloads,
+                fixes: case.fixes,
+            }
+        });
+        let hosts = rollout.hosts.iter();
+        let images = rollout.images.iter().map(Image::label);
+        Self {
+            hosts: hosts
+                .zip(&rollout.kind_of)
+                .map(|(host, &kind)| {
+                    let build = host.build.map(|build| build.to_string());
+                    (host.name.as_deref(), kind, build)
+                })
+                .collect(),
+            kinds: rollout.kinds.iter().map(kind_part).collect(),
+            images: images.zip(names::images(rollout)).collect(),
+            workloads: workload_parts(rollout),
+            cases: cases.collect(),
+            placements,
+            problems,
+            findings: findings.parts,
+            selections: selections.parts,
+            plan: rollout.plan.as_ref().map(|plan| PlanPart {
+                steps: steps(rollout, plan)
+                    .into_iter()
+                    .map(|step| (step.title, step.commands.to_vec()))
+                    .collect(),
+                outcome: outcome(rollout, plan),
+            }),
+            what_if: what_if(rollout),
+        }
+    }
+}
+
+fn workload_parts(rollout: &Rollout) -> Vec<WorkloadPart<'_>> {
+    let mut names = names::workloads(rollout).into_iter();
+    let prospects = rollout.prospects();
+    prospects
+        .filter_map(|prospect| match prospect.subject {
+            Subject::Workload(workload) => Some(WorkloadPart {
+                name: names.next()?,
+                kind: &rollout.workloads[workload].id.kind,
+                starts: prospect.starts as usize,
+                outlook: outlook(prospect.starts, prospect.starts_on, prospect.nodes, 1),
+                nodes: prospect.nodes,
+                starts_on: prospect.starts_on,
+            }),
+            Subject::Image(_) => None,
+        })
+        .collect()
+}
+
+fn kind_part(kind: &HostKind) -> Kind<'_> {
+    Kind {
+        build: kind.versions(),
+        release: kind
+            .build
+            .map(|build| short_release(build.version.build))
+            .unwrap_or_default(),
+        runtime: kind.runtime.name(),
+    }
+}
+
+fn part_of<'a>(
+    placement: &'a Placement,
+    rollout: &Rollout,
+    findings: &mut Findings<'a>,
+    selections: &mut Selections,
+) -> PlacementPart {
+    PlacementPart {
+        workload: placement.workload,
+        selection: selections.place(&placement.selection, rollout.hosts.len()),
+        images: placement
+            .images
+            .iter()
+            .map(|placed| {
+                let own = placed
+                    .findings
+                    .iter()
+                    .map(|finding| findings.place(finding));
+                (placed.image, own.collect())
+            })
+            .collect(),
+    }
+}
+
+/// Every finding once.
+#[derive(Default)]
+struct Findings<'a> {
+    known: HashMap<&'a Finding, usize>,
+    parts: Vec<FindingPart<'a>>,
+}
+
+impl<'a> Findings<'a> {
+    fn place(&mut self, finding: &'a Finding) -> usize {
+        let parts = &mut self.parts;
+        *self.known.entry(finding).or_insert_with(|| {
+            parts.push(FindingPart {
+                level: severity(finding.outcome),
+                rule: finding.rule,
+                why: &finding.reason,
+                fix: finding.fix.as_deref(),
+                commands: &finding.commands,
+                isolation: finding.isolation.name(),
+                build: finding.image_build.map(|build| build.to_string()),
+            });
+            parts.len() - 1
+        })
+    }
+}
+
+/// Every selection once.
+#[derive(Default)]
+struct Selections {
+    known: HashMap<*const Selection, usize>,
+    parts: Vec<String>,
+}
+
+impl Selections {
+    fn place(&mut self, selection: &Rc<Selection>, hosts: usize) -> usize {
+        let parts = &mut self.parts;
+        *self.known.entry(Rc::as_ptr(selection)).or_insert_with(|| {
+            let mut bits = vec![0_u8; hosts.div_ceil(8)];
+            for &(host, _) in &selection.hosts {
+                bits[host as usize / 8] |= 1 << (host % 8);
+            }
+            parts.push(BASE64.encode(bits));
+            parts.len() - 1
+        })
+    }
+}
