@@ -17,13 +17,17 @@ use super::words::{self, Unwritable};
 /// The template of the whole file.
 const WHOLE: &str = "image";
 
-const TEMPLATES: [(&str, &str); 14] = [
+const TEMPLATES: [(&str, &str); 15] = [
     (WHOLE, include_str!("../../templates/dockerfile/image.hbs")),
     ("base", include_str!("../../templates/dockerfile/base.hbs")),
     ("env", include_str!("../../templates/dockerfile/env.hbs")),
     (
         "shutdown",
         include_str!("../../templates/dockerfile/shutdown.hbs"),
+    ),
+    (
+        "access",
+        include_str!("../../templates/dockerfile/access.hbs"),
     ),
     (
         "registry",

@@ -118,6 +118,7 @@ fn plan() -> Plan {
         registry: Vec::new(),
         certificates: Vec::new(),
         services: Vec::new(),
+        access: Vec::new(),
         env: BTreeMap::new(),
         entrypoint: None,
         cmd: None,

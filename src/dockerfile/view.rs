@@ -9,6 +9,7 @@ use super::registry::{REG, RegistryStep, calls, deletes, steps};
 use super::words::Unwritable;
 use crate::recipe::{Command, Plan};
 use crate::shim::{Mode, recognise};
+use crate::windows::access::ICACLS;
 use crate::windows::certificate::TrustedCertificate;
 use crate::windows::iis::IisSettings;
 use crate::windows::iis::appcmd::{self, Call};
@@ -47,6 +48,8 @@ pub(super) struct View {
     links: Vec<Vec<Guarded>>,
     iis: Option<Iis>,
     workdir: Option<Guarded>,
+    icacls: Guarded,
+    access: Vec<Vec<Guarded>>,
     shell: Option<Vec<Guarded>>,
     steps: Vec<StepView>,
     ports: Vec<Guarded>,
@@ -168,6 +171,12 @@ impl View {
             cmd_exe: Guarded::of(CMD),
             links: links.chunks(LINKS_AT_ONCE).map(mklink).collect(),
             iis: plan.iis.as_ref().map(iis).transpose()?,
+            icacls: Guarded::of(&ICACLS),
+            access: plan
+                .access
+                .iter()
+                .map(|access| Guarded::list(access.icacls()))
+                .collect(),
             workdir: plan.working_dir.as_ref().map(Guarded::of),
             shell: shell(plan),
             steps: plan

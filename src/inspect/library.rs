@@ -382,6 +382,13 @@ impl Inside for Shelved {
         self.checked(self.facts.file(path))
     }
 
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Answer<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        self.checked(self.facts.folders_below(path))
+    }
+
     fn content(&self, path: &ImagePath) -> Result<Answer<Vec<u8>>, InsideError> {
         self.checked(self.facts.content(path))
     }

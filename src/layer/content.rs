@@ -1,5 +1,6 @@
 //! What a layer holds, and the order in which it is written.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use bytes::Bytes;
@@ -122,6 +123,13 @@ impl Layer {
     pub fn secure(&mut self, path: LayerPath, security: impl Into<Security>) {
         let security = security.into();
         self.secured.push(Secured { path, security });
+    }
+
+    /// The descriptors that [`Self::secure`] gave, by the folded path.
+    pub(super) fn securities(&self) -> HashMap<String, Security> {
+        let secured = self.secured.iter();
+        let pair = |it: &Secured| (fold(it.path.as_str()), it.security.clone());
+        secured.map(pair).collect()
     }
 
     /// Adds a registry hive, `System_Delta` for example.
@@ -360,7 +368,7 @@ fn open_parents(
     }
 }
 
-fn is_below(key: &str, directory: &str) -> bool {
+pub(super) fn is_below(key: &str, directory: &str) -> bool {
     key.strip_prefix(directory)
         .is_some_and(|rest| rest.starts_with('\0'))
 }

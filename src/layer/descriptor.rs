@@ -5,7 +5,7 @@ use std::sync::{Arc, LazyLock};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use crate::windows::security::{self, Layout, SecurityDescriptor};
+use crate::windows::security::{self, Layout, SecurityDescriptor, UnreadableDescriptor};
 
 pub(super) static DIRECTORY: LazyLock<Security> =
     LazyLock::new(|| Security::from(security::directory_descriptor()));
@@ -20,6 +20,12 @@ pub struct Security(Arc<str>);
 impl Security {
     pub(super) fn base64(&self) -> &str {
         &self.0
+    }
+
+    /// The descriptor again.
+    pub(super) fn descriptor(&self) -> Result<SecurityDescriptor, UnreadableDescriptor> {
+        let bytes = BASE64_STANDARD.decode(&*self.0);
+        SecurityDescriptor::from_bytes(&bytes.map_err(|_| UnreadableDescriptor)?)
     }
 }
 

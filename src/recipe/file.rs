@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::access::AccessEntry;
 use super::certificates::CertificatesEntry;
 use super::iis::IisEntry;
 use super::registry::RegistryEntry;
@@ -59,6 +60,9 @@ pub(super) struct RecipeFile {
     pub(super) shutdown_timeout: Option<Text>,
     /// Certificates that Windows trusts in the image.
     pub(super) certificates: Option<CertificatesEntry>,
+    /// Rights on files and folders.
+    #[serde(default)]
+    pub(super) access: Vec<AccessEntry>,
     /// Services that the image brings.
     #[serde(default)]
     pub(super) services: Vec<ServiceEntry>,

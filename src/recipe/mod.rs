@@ -27,6 +27,7 @@
 //! # Ok::<(), wincimg::recipe::RecipeError>(())
 //! ```
 
+mod access;
 mod certificates;
 pub mod dockerignore;
 mod file;

@@ -13,6 +13,7 @@ use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
 use crate::foreign::Foreign;
 use crate::shim;
+use crate::windows::access::Access;
 use crate::windows::certificate::TrustedCertificate;
 use crate::windows::iis::{IisSettings, schema_files, server_config};
 use crate::windows::inside::{Inside, InsideError, Needs};
@@ -56,6 +57,9 @@ pub struct Plan {
     /// The certificates that Windows trusts in it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub certificates: Vec<TrustedCertificate>,
+    /// The rights that it grants, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<Access>,
     /// The services that it brings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub services: Vec<Service>,
@@ -194,7 +198,10 @@ impl Plan {
 
     /// What has to be known of the base before the image can be made.
     pub fn needs(&self) -> Needs {
-        let mut needs = Needs::default();
+        let mut needs = Needs {
+            files: self.access.iter().any(|access| !self.brings(&access.path)),
+            ..Needs::default()
+        };
         if self
             .iis
             .as_ref()
@@ -260,6 +267,9 @@ impl fmt::Display for Plan {
         }
         for certificate in &self.certificates {
             writeln!(f, "certificate {}", Foreign(certificate))?;
+        }
+        for access in &self.access {
+            writeln!(f, "access      {}", Foreign(access))?;
         }
         for service in &self.services {
             writeln!(f, "service     {}", Foreign(service))?;
@@ -394,11 +404,7 @@ impl Recipe {
                 .as_ref()
                 .map(|texts| self.arguments(texts, &values))
                 .transpose()?,
-            user: file
-                .user
-                .as_ref()
-                .map(|text| self.resolve(text, &values))
-                .transpose()?,
+            user: self.parsed_option(file.user.as_ref(), &values)?,
             working_dir: self.parsed_option(file.working_dir.as_ref(), &values)?,
             ports: file
                 .ports
@@ -408,6 +414,11 @@ impl Recipe {
             labels: map(&file.labels)?,
             shutdown_timeout,
             certificates: trusted.certificates,
+            access: file
+                .access
+                .iter()
+                .map(|entry| self.access(entry, &values))
+                .collect::<Result<_, _>>()?,
             services: self.services(&file.services, &values)?,
             iis: file
                 .iis

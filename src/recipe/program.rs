@@ -37,7 +37,7 @@ impl Recipe {
         }
         let mut lacking: Vec<(&Path, Vec<String>)> = Vec::new();
         for file in &plan.files {
-            let Some(inside) = below(&program, &file.target) else {
+            let Some(inside) = program.below(&file.target) else {
                 continue;
             };
             match &file.source {
@@ -98,17 +98,6 @@ fn program(plan: &Plan) -> Option<(usize, ImagePath)> {
         0
     };
     Some((place, words.get(place)?.parse().ok()?))
-}
-
-/// What of a path is below another, by the rules of Windows; nothing left where they are the same.
-fn below<'a>(path: &'a ImagePath, folder: &ImagePath) -> Option<&'a [String]> {
-    let (path, folder) = (path.components(), folder.components());
-    let starts = path.len() >= folder.len()
-        && path
-            .iter()
-            .zip(folder)
-            .all(|(own, other)| own.eq_ignore_ascii_case(other));
-    starts.then(|| &path[folder.len()..])
 }
 
 /// Finds a file by names that Windows compares, or says what there is in its place. Windows adds `.exe`

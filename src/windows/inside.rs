@@ -81,6 +81,12 @@ pub trait Inside: fmt::Debug + Send + Sync {
     /// The file or folder at that path.
     fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError>;
 
+    /// The folders below a folder, each before those in it, with their paths.
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError>;
+
     /// The content of a small file that may be needed to write another version of it.
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError>;
 }
@@ -100,6 +106,13 @@ impl Inside for Unseen {
     }
 
     fn file(&self, _: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
+    fn folders_below(
+        &self,
+        _: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
         Ok(Known::Unknown)
     }
 

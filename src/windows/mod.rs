@@ -18,6 +18,7 @@
 //! assert_eq!(verdict.outcome, Outcome::Compatible);
 //! ```
 
+pub mod access;
 pub mod certificate;
 pub mod compat;
 pub mod hive;

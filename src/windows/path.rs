@@ -84,6 +84,18 @@ impl ImagePath {
         &self.components
     }
 
+    /// What of this path is below another, by the rules of Windows; nothing left where they are the
+    /// same.
+    pub fn below(&self, folder: &Self) -> Option<&[String]> {
+        let (own, other) = (&self.components, &folder.components);
+        let starts = own.len() >= other.len()
+            && own
+                .iter()
+                .zip(other)
+                .all(|(own, other)| own.eq_ignore_ascii_case(other));
+        starts.then(|| &own[other.len()..])
+    }
+
     /// What lies under this path by a name that was checked before.
     pub fn join(&self, name: &str) -> Result<Self, PathError> {
         check(name, name)?;

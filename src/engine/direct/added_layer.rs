@@ -130,7 +130,11 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
         image: &Image::empty(Flavour::Oci, Platform::windows(""))?,
         inside: &Unseen,
     };
-    describe(plan, base, 0)?.drive()?;
+    let mut plan = plan.clone();
+    if plan.needs().files {
+        plan.access.clear();
+    }
+    describe(&plan, base, 0)?.drive()?;
     Ok(())
 }
 
@@ -143,6 +147,7 @@ fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, Direct
     if let Some(settings) = &plan.iis {
         iis::configure(&mut layer, settings, base.inside)?;
     }
+    layer.grant(&plan.access, base.inside)?;
     let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let time = FileTime::from_unix_seconds(seconds);
     if plan.base.os_version.is_none() && base.image.manifest().layers.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::diagnose::{Blame, Diagnose, nearest};
 use crate::foreign::Foreign;
-use crate::layer::LayerError;
+use crate::layer::{GrantError, LayerError};
 use crate::oci::document::DocumentError;
 use crate::windows::hive::WriteError;
 use crate::windows::iis::config::{ConfigError, EditError, SchemaError, Unsound};
@@ -102,6 +102,9 @@ pub enum DirectError {
     /// The registry changes cannot be in a delta hive.
     #[error("the registry changes cannot be written")]
     Hive(#[from] WriteError),
+    /// Rights could not be granted.
+    #[error(transparent)]
+    Grant(#[from] GrantError),
     /// The layer could not be written.
     #[error(transparent)]
     Layer(#[from] LayerError),
@@ -119,6 +122,7 @@ impl Diagnose for DirectError {
             Self::NeedsWindows { .. } | Self::OnBuild { .. } | Self::IisUnseen { .. } => Some(
                 "build with --engine docker, on a Docker daemon for Windows containers".to_owned(),
             ),
+            Self::Grant(error) => error.hint(),
             Self::NoTime { .. } => {
                 Some("set SOURCE_DATE_EPOCH to the seconds since 1970 to use instead".to_owned())
             }
@@ -141,6 +145,7 @@ impl Diagnose for DirectError {
             | Self::NoIis { .. }
             | Self::IisEdit { .. }
             | Self::Hive(_) => Blame::Request,
+            Self::Grant(error) => error.blame(),
             Self::Layer(error) => error.blame(),
             _ => Blame::Circumstances,
         }

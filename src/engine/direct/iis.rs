@@ -219,6 +219,13 @@ mod tests {
             })
         }
 
+        fn folders_below(
+            &self,
+            _: &ImagePath,
+        ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+            Ok(Known::Unknown)
+        }
+
         fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
             let path = path.to_string();
             Ok(match &self.0 {

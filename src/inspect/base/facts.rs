@@ -10,7 +10,7 @@ use super::hives::{BaseHive, BaseKeyPath};
 use super::record::{FileRecord, KeyRecord};
 use super::sort_key;
 use crate::oci::document::Digest;
-use crate::windows::inside::{BaseFile, BaseKey, Inside, InsideError, Known};
+use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, Inside, InsideError, Known};
 use crate::windows::path::ImagePath;
 use crate::windows::registry::upcase::same;
 use crate::windows::registry::{DataType, KeyPath, RegistryData, Typed};
@@ -296,6 +296,25 @@ impl Inside for BaseFacts {
             None => Ok(Known::Absent),
             Some(record) => Ok(Known::Present(self.base_file(&record)?)),
         }
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        if !self.knows_files() {
+            return Ok(Known::Unknown);
+        }
+        let mut folders = Vec::new();
+        for listed in self.files_below(path)?.skip(1) {
+            let listed = listed?;
+            // A name that no layer can have is left as it is.
+            let inside = format!("/{}", listed.components.join("/")).parse();
+            if let (BaseFileKind::Folder, Ok(inside)) = (listed.file.kind, inside) {
+                folders.push((inside, listed.file));
+            }
+        }
+        Ok(Known::Present(folders))
     }
 
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {

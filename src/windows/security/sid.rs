@@ -19,6 +19,16 @@ impl Sid {
         })
     }
 
+    /// The form in numbers, `S-1-5-32-544`, which every program takes.
+    pub fn in_numbers(&self) -> String {
+        let mut text = format!("S-1-{}", self.authority);
+        for part in &self.parts {
+            text.push('-');
+            text.push_str(&part.to_string());
+        }
+        text
+    }
+
     /// The account of the operating system itself, `SY`.
     pub fn local_system() -> Self {
         Self {

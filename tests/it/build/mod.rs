@@ -1,6 +1,7 @@
 //! `wincimg build`, driven as a user would: against the registry of the demonstration, which counts
 //! what it is asked, and against real components.
 
+mod access;
 mod certificates;
 mod configuration;
 mod context;

@@ -155,6 +155,13 @@ impl Inside for Looked {
         Ok(file.cloned().map_or(Known::Absent, Known::Present))
     }
 
+    fn folders_below(
+        &self,
+        _: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
         let Some(files) = &self.files else {
             return Ok(Known::Unknown);

@@ -269,6 +269,13 @@ impl Inside for Odd {
         Ok(Known::Unknown)
     }
 
+    fn folders_below(
+        &self,
+        _: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
     fn content(&self, _: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
         Ok(Known::Unknown)
     }

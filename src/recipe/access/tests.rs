@@ -1,0 +1,88 @@
+#![allow(clippy::unwrap_used)]
+
+use super::super::tests::{plan, problem};
+
+fn access(text: &str) -> String {
+    let plan = plan(&format!("[[access]]\n{text}")).unwrap().to_string();
+    let line = plan
+        .lines()
+        .find(|line| line.starts_with("access"))
+        .unwrap();
+    line.trim_start_matches("access").trim().to_owned()
+}
+
+#[test]
+fn rights_are_a_line_of_the_plan() {
+    assert_eq!(
+        access(
+            "path = 'C:/app/data'\ngrant = { ContainerUser = 'modify', 'IIS AppPool\\${name}' = 'read_execute' }"
+        ),
+        r"C:\app\data: ContainerUser modify, IIS AppPool\app read_execute"
+    );
+    assert_eq!(
+        access("path = '/app'\ngrant = { Users = 'full' }\ninherit = 'none'"),
+        r"C:\app: Users full, without what is in it"
+    );
+}
+
+#[test]
+fn what_grants_nothing_is_refused() {
+    for (keys, said) in [
+        ("path = '/'\ngrant = { Users = 'read' }", "the drive itself"),
+        ("path = '/a'\ngrant = {}", "grants nothing"),
+        (
+            "path = '/a'\ngrant = { Bob = 'read' }",
+            "unknown account \"Bob\"",
+        ),
+        (
+            "path = '/a'\ngrant = { Users = 'rw' }",
+            "expected full, modify, read_execute, read or write",
+        ),
+        (
+            "path = '/a'\ninherit = 'x'\ngrant = { Users = 'read' }",
+            "expected all, folders, files or none",
+        ),
+        (
+            "path = '/a'\ngrant = { Users = 'read', 'BUILTIN\\users' = 'full' }",
+            "are one account",
+        ),
+        (
+            "path = 'a'\ngrant = { Users = 'read' }",
+            "expected an absolute path",
+        ),
+        ("path = '/a'", "missing field `grant`"),
+    ] {
+        let problem = problem(&format!("[[access]]\n{keys}"));
+        assert!(problem.contains(said), "{keys}: {problem}");
+    }
+}
+
+#[test]
+fn only_rights_on_what_the_recipe_does_not_bring_need_a_look_into_the_base() {
+    let needs = |path: &str| {
+        let file = "[[files]]\ncontent = 'x'\nto = 'C:\\app\\data\\x.txt'\n[[files]]\nfrom = 'windows'\nto = '/lib'\n";
+        let access = format!("[[access]]\npath = '{path}'\ngrant = {{ Users = 'read' }}\n");
+        plan(&format!("working_dir = '/work/here'\n{file}{access}"))
+            .unwrap()
+            .needs()
+            .files
+    };
+    for path in [
+        "/app",
+        "/APP/data",
+        "/app/data/x.txt",
+        "/lib/path.rs",
+        "/work",
+        "/work/here",
+    ] {
+        assert!(!needs(path), "{path}");
+    }
+    for path in [
+        "/app/other",
+        "/lib/none.rs",
+        "/inetpub",
+        "/app/data/x.txt/y",
+    ] {
+        assert!(needs(path), "{path}");
+    }
+}

@@ -1,0 +1,139 @@
+//! Rights that recipes grant: in the descriptors of the layer, read by a reader of the tests' own, and
+//! as `icacls` is told.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use wincimg::windows::security::SecurityDescriptor;
+
+use crate::site::{Site, json_of, stderr};
+use crate::support::descriptor::read;
+
+const RECIPE: &str = r#"
+name = "app"
+base = "nanoserver"
+
+[[files]]
+content = "{}"
+to = 'C:\app\data\deep\settings.json'
+[[files]]
+content = "x"
+to = 'C:\app\readme.txt'
+
+[[access]]
+path = 'C:\app\data'
+grant = { ContainerUser = "modify", "IIS AppPool\\DefaultAppPool" = "read_execute" }
+
+[[access]]
+path = 'C:\app\readme.txt'
+grant = { Everyone = "read" }
+"#;
+
+/// The descriptors of a layer's entries below the drive.
+fn descriptors(site: &Site, layer: &Value) -> BTreeMap<String, SecurityDescriptor> {
+    let digest = layer["digest"].as_str().unwrap().replace(':', "/");
+    let blob = std::fs::read(site.path("layout/blobs").join(digest)).unwrap();
+    let mut tar = tar::Archive::new(flate2::read::GzDecoder::new(blob.as_slice()));
+    let mut found = BTreeMap::new();
+    for entry in tar.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().to_string_lossy().into_owned();
+        let records = entry.pax_extensions().unwrap().into_iter().flatten();
+        for record in records.map(Result::unwrap) {
+            if record.key().unwrap() == "MSWINDOWS.rawsd" {
+                let bytes = STANDARD.decode(record.value_bytes()).unwrap();
+                found.insert(path.trim_end_matches('/').to_owned(), read(&bytes));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn descriptors_have_what_icacls_would_have_given() {
+    const POOL: &str = "S-1-5-82-3006700770-424185619-1745488364-794895919-4004696415";
+    let site = Site::new();
+    site.write("recipe.toml", RECIPE);
+    let built = json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--tag", "1"])
+            .args(["--output", "oci:layout"]),
+    );
+    let layers = built["images"][0]["layers"].as_array().unwrap();
+    let found = descriptors(&site, layers.last().unwrap());
+    let folder = "O:BAG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;FA;;;BA)(A;OICIIO;GA;;;CO)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CI;DC;;;BU)";
+    let file = "O:BAG:SYD:(A;;FA;;;BA)(A;;FA;;;SY)(A;;0x1200a9;;;BU)";
+    for (path, sddl) in [
+        ("Files/app", folder.to_owned()),
+        (
+            "Files/app/data",
+            format!("{folder}(A;OICI;0x1301bf;;;S-1-5-93-2-2)(A;OICI;0x1200a9;;;{POOL})"),
+        ),
+        // The nearest parent's come first; these are of one parent.
+        (
+            "Files/app/data/deep",
+            format!("{folder}(A;OICIID;0x1200a9;;;{POOL})(A;OICIID;0x1301bf;;;S-1-5-93-2-2)"),
+        ),
+        (
+            "Files/app/data/deep/settings.json",
+            format!("{file}(A;ID;0x1200a9;;;{POOL})(A;ID;0x1301bf;;;S-1-5-93-2-2)"),
+        ),
+        ("Files/app/readme.txt", format!("{file}(A;;FR;;;WD)")),
+    ] {
+        let expected: SecurityDescriptor = sddl.parse().unwrap();
+        assert_eq!(found[path], expected, "{path}");
+    }
+
+    let rendered = site.with_bases(&["render", ".", "--host-build", "17763.973"]);
+    let output = { rendered }.output().unwrap();
+    assert!(output.status.success(), "{}", stderr(&output));
+    let dockerfile = String::from_utf8(output.stdout).unwrap();
+    let line = format!(
+        r#"RUN ["C:\\Windows\\System32\\icacls.exe", "C:\\app\\data", "/grant", "*S-1-5-93-2-2:(OI)(CI)M", "*{POOL}:(OI)(CI)RX"]"#
+    );
+    let copied = dockerfile.find("COPY").unwrap();
+    assert!(dockerfile[copied..].contains(&line), "{dockerfile}");
+}
+
+#[test]
+fn rights_on_what_the_recipe_does_not_bring_go_by_what_the_base_has() {
+    let site = Site::new();
+    let recipe = "name = \"app\"\nbase = \"nanoserver\"\n[[access]]\npath = 'C:\\inetpub'\ngrant = { Users = \"read\" }\n";
+    site.write("recipe.toml", recipe);
+    let planned = json_of(
+        site.build(".")
+            .args(["--host-build", "17763.973", "--dry-run"]),
+    );
+    assert_eq!(
+        planned["plans"][0]["access"],
+        json!([{
+            "path": r"C:\inetpub",
+            "grants": [{ "account": "Users", "rights": "read" }],
+            "inherit": "all",
+        }])
+    );
+    let refused = site
+        .build(".")
+        .args(["--host-build", "17763.973", "--output", "oci:layout"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    let nowhere = r"cannot grant rights on C:\inetpub: neither the base nor the recipe has it";
+    assert!(said.contains(nowhere), "{said}");
+    assert!(said.contains("hint: bring it with [[files]]"), "{said}");
+
+    // What the base has, the build looks up.
+    site.write("recipe.toml", recipe.replace("inetpub", "License.txt"));
+    let refused = site
+        .build(".")
+        .args(["--host-build", "17763.973", "--output", "oci:layout"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    let whole = r"cannot grant rights on C:\License.txt, a file or link of the base";
+    assert!(said.contains(whole), "{said}");
+}
