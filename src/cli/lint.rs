@@ -14,7 +14,7 @@ use super::input;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
 use super::session::Session;
-use crate::lint::{BaseShell, Options, Severity, base_images, has_from, lint};
+use crate::lint::{BaseShell, Offer, Options, Severity, base_images, has_from, lint, offers};
 use crate::oci::store::Location;
 use crate::report::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 use crate::windows::compat::HostBuild;
@@ -81,6 +81,13 @@ impl Lint {
             .map(|path| Ok((path.display().to_string(), read(path)?)))
             .collect::<Result<Vec<(String, String)>, Failure>>()?;
         let options = self.options(session, &texts)?;
+        let offers: Vec<(String, Offer)> = texts
+            .iter()
+            .flat_map(|(name, text)| {
+                let offers = offers(text, &options).into_iter();
+                offers.map(|offer| (name.clone(), offer))
+            })
+            .collect();
         let files: Vec<Linted> = texts
             .into_iter()
             .map(|(name, text)| (name, lint(&text, &options)))
@@ -103,6 +110,13 @@ impl Lint {
             counted(warnings, "warning"),
             counted(files.len(), "file")
         ));
+        for (name, offer) in &offers {
+            session.note(format_args!(
+                "{name}: {} of a recipe says without Windows what {} has Windows do",
+                offer.key,
+                on_lines(&offer.lines)
+            ));
+        }
         Ok(if errors == 0 { Answer::Yes } else { Answer::No })
     }
 
@@ -187,4 +201,14 @@ fn read(path: &Path) -> Result<String, Failure> {
 fn counted(number: usize, what: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {what}{plural}")
+}
+
+/// `line 4`, or `lines 4, 7 and 9`.
+fn on_lines(lines: &[usize]) -> String {
+    let numbers: Vec<String> = lines.iter().map(ToString::to_string).collect();
+    match numbers.split_last() {
+        Some((last, [])) => format!("line {last}"),
+        Some((last, others)) => format!("lines {} and {last}", others.join(", ")),
+        None => String::new(),
+    }
 }

@@ -109,6 +109,36 @@ fn the_dockerfiles_of_the_recipes_that_ship() {
     }
 }
 
+#[test]
+fn the_dockerfile_of_a_server_that_is_configured() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("recipe.toml");
+    let settings = include_str!("../windows/iis/config/tests/settings.toml");
+    let text = format!("name = \"x\"\nbase = \"iis\"\n{settings}");
+    fs::write(&file, text).unwrap();
+    let settings = Settings {
+        values: &BTreeMap::new(),
+        context: folder.path(),
+    };
+    let plan = Recipe::load(&file)
+        .unwrap()
+        .plan(plan_base(), VERSION, &settings);
+    let dockerfile = render(&plan.unwrap()).unwrap().dockerfile;
+    insta::assert_snapshot!(dockerfile.replace("C:\\\\Windows\\\\System32\\\\", ""));
+    let clash =
+        "name = \"x\"\nbase = \"iis\"\n[[iis.config]]\nsection = \"a\"\nremove = [\"[a='b&c']\"]\n";
+    fs::write(&file, clash).unwrap();
+    let plan = Recipe::load(&file)
+        .unwrap()
+        .plan(plan_base(), VERSION, &settings);
+    let refused = render(&plan.unwrap()).unwrap_err().to_string();
+    assert!(refused.contains("cmd would take it apart"), "{refused}");
+}
+
+fn plan_base() -> PlanBase {
+    base("windows/servercore/iis", &[], None)
+}
+
 fn plan() -> Plan {
     Plan {
         name: "test".to_owned(),

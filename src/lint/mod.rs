@@ -12,6 +12,7 @@ mod environment;
 mod iis;
 mod line_end;
 mod nano;
+mod offer;
 mod quotes;
 mod reader;
 mod reference;
@@ -28,6 +29,7 @@ use std::collections::HashMap;
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
+pub use offer::{Offer, offers};
 pub use shell::BaseShell;
 
 use correction::Correction;

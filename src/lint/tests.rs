@@ -556,3 +556,39 @@ fn a_path_with_a_space_is_found_where_buildkit_would_hand_it_over_bare() {
     let linux = "FROM debian\nCMD [\"/opt/my app/run\"]\n";
     assert!(lint(linux, &Options::default()).is_empty());
 }
+
+#[test]
+fn what_a_recipe_says_without_windows_is_offered_with_its_lines() {
+    let text = r#"FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022
+RUN C:\Windows\System32\inetsrv\appcmd.exe set config /section:httpLogging /dontLog:true
+RUN powershell -Command "Import-Module WebAdministration; New-WebAppPool -Name api"
+RUN ["certutil", "-addstore", "Root", "corp.cer"]
+RUN sc.exe create Worker binPath= C:\w.exe && appcmd list site
+"#;
+    let found: Vec<(&str, Vec<usize>)> = offers(text, &Options::default())
+        .into_iter()
+        .map(|offer| (offer.key, offer.lines))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            ("[iis]", vec![2, 3]),
+            ("[certificates]", vec![4]),
+            ("[[services]]", vec![5])
+        ]
+    );
+    for line in [
+        "RUN appcmd list apppool",
+        "RUN appcmd start site x",
+        "RUN certutil -hashfile a.msi SHA256",
+        "RUN echo appcmd set config",
+        "RUN sc query w3svc",
+        "CMD appcmd set config /section:x /y:z",
+        "RUN curl https://example.com/New-Website",
+    ] {
+        let text = format!(
+            "FROM mcr.microsoft.com/windows/servercore/iis:windowsservercore-ltsc2022\n{line}\n"
+        );
+        assert_eq!(offers(&text, &Options::default()), [], "{line}");
+    }
+}

@@ -293,41 +293,7 @@ mod tests {
         text
     }
 
-    const WHOLE: &str = r#"
-[iis]
-site = "Api"
-file_extensions = ["json"]
-default_documents = ["a.html", "index.html"]
-[[iis.app_pools]]
-name = "api"
-settings = { managedRuntimeVersion = "", "processModel.idleTimeout" = "00:00:00" }
-environment = { MODE = "x" }
-[[iis.sites]]
-name = "Api"
-path = 'C:\api'
-app_pool = "api"
-bindings = ["http/*:8080:", "https/*:8443:api.corp"]
-settings = { "limits.maxConnections" = 100 }
-applications = { "/v2" = { path = 'C:\v2', app_pool = "api" } }
-virtual_directories = { "/files" = 'C:\files' }
-[[iis.handlers]]
-name = "first"
-path = "*.a"
-modules = "M"
-[[iis.handlers]]
-name = "second"
-path = "*.b"
-modules = "M"
-site = "Api/v2"
-[[iis.modules]]
-name = "M"
-image = 'C:\m.dll'
-[[iis.config]]
-section = "system.webServer/staticContent"
-location = "Api"
-add = ["[fileExtension='.json',mimeType='text/x']"]
-set = { "clientCache.cacheControlMode" = "disablecache" }
-"#;
+    const WHOLE: &str = include_str!("../../windows/iis/config/tests/settings.toml");
 
     #[test]
     fn a_server_is_configured_as_a_recipe_says() {
