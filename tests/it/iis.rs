@@ -163,24 +163,6 @@ fn a_web_config_that_is_no_xml_is_refused_with_its_place() {
 }
 
 #[test]
-fn settings_of_the_server_on_a_base_without_iis_are_refused() {
-    let site = site();
-    build(
-        &site,
-        &[
-            "iis",
-            "--engine",
-            "direct",
-            "--set",
-            "app_pool_settings=processModel.idleTimeout=00:00:00",
-        ],
-    )
-    .assert()
-    .failure()
-    .stderr(contains("error: ").and(contains("hint: ")));
-}
-
-#[test]
 fn a_program_gets_the_shim_in_front_of_it() {
     let site = site();
     let built = built(

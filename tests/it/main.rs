@@ -31,6 +31,7 @@ mod hostile;
 mod hotfix;
 mod hotfix_fetch;
 mod iis;
+mod iis_server;
 mod input;
 mod inside;
 mod inspect;

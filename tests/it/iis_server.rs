@@ -1,0 +1,247 @@
+//! The server's own configuration of IIS, changed over bases that have one, without Windows.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::time::Duration;
+
+use assert_cmd::Command;
+use assert_cmd::assert::Assert;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::Value;
+use tempfile::TempDir;
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::store::Sink;
+
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::inside::{
+    FILE, FOLDER, LayerTar, bottom_layer, descriptor, image_of, made_software, made_system,
+};
+use crate::support::places::registry;
+
+const VERSION: &str = "10.0.17763.973";
+const CONFIG: &str = "Files/Windows/System32/inetsrv/config/applicationHost.config";
+const SERVER: &str = include_str!("../../src/windows/iis/config/tests/applicationHost.config");
+const SCHEMA: &str = include_str!("../../src/windows/iis/config/tests/schema.xml");
+const SETTINGS: &str = include_str!("../../src/windows/iis/config/tests/settings.toml");
+
+/// Who may read the configuration of the base: nobody else's business.
+const SECURED: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)";
+
+/// A machine, and a registry with bases with and without IIS.
+struct Site {
+    registry: FakeRegistry,
+    folder: TempDir,
+}
+
+impl Site {
+    async fn new() -> Self {
+        let registry = FakeRegistry::start();
+        let bottom = || bottom_layer(&made_system(r"C:\Windows"), &made_software());
+        let mut iis = LayerTar::default();
+        let schema = "Files/Windows/System32/inetsrv/config/schema";
+        iis.file(
+            CONFIG,
+            SERVER.replace('\n', "\r\n").as_bytes(),
+            Some(SECURED),
+        )
+        .folder(schema, Some(FOLDER))
+        .file(
+            &format!("{schema}/IIS_schema.xml"),
+            SCHEMA.as_bytes(),
+            Some(FILE),
+        );
+        let iis = image_of(VERSION, vec![bottom().tar(), iis.tar()]);
+        let mut none = LayerTar::default();
+        none.file(
+            "Files/Windows/System32/inetsrv/config/.wh.applicationHost.config",
+            b"",
+            None,
+        );
+        let none = image_of(VERSION, vec![bottom().tar(), none.tar()]);
+        for (name, base) in [
+            ("dotnet/framework/aspnet", &iis),
+            ("windows/servercore/iis", &iis),
+            ("windows/nanoserver", &none),
+        ] {
+            let reference = format!("{}/{name}:{VERSION}", registry.host());
+            let reference = parse_reference(&reference).unwrap();
+            let repository = self::registry(&registry.host()).repository(&reference);
+            base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+                .await;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("site")).unwrap();
+        fs::write(folder.path().join("site/index.html"), "hello").unwrap();
+        Self { registry, folder }
+    }
+
+    fn recipe(&self, base: &str, settings: &str) {
+        let text = format!("name = \"x\"\nbase = \"{base}\"\n{settings}");
+        fs::write(self.folder.path().join("recipe.toml"), text).unwrap();
+    }
+
+    /// A build by the direct engine, with no daemon anywhere, to the folder `out`.
+    fn build(&self, arguments: &[&str]) -> Assert {
+        let _ = fs::remove_dir_all(self.folder.path().join("out"));
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command
+            .current_dir(self.folder.path())
+            .env("DOCKER_CONFIG", self.folder.path())
+            .env("DOCKER_HOST", "unix:///nonexistent/docker.sock")
+            .env("SOURCE_DATE_EPOCH", "1700000000")
+            .arg("build")
+            .args(arguments)
+            .args(["--host-build", "17763.973", "--output", "oci:out"])
+            .args(["--insecure-registry", "127.0.0.1", "--base-registry"])
+            .arg(self.registry.host())
+            .arg("--cache-dir")
+            .arg(self.folder.path().join("cache"))
+            .timeout(Duration::from_mins(1));
+        command.assert()
+    }
+
+    /// A file of the layer that the build made, and its descriptor.
+    fn built(&self, name: &str) -> Option<(String, Vec<u8>)> {
+        files(&self.folder.path().join("out"))
+            .into_iter()
+            .find(|(path, ..)| path == name)
+            .map(|(_, text, security)| (text, security))
+    }
+}
+
+/// The files of the last layer of a layout's one image, with their descriptors.
+fn files(layout: &Path) -> Vec<(String, String, Vec<u8>)> {
+    let blob = |descriptor: &Value| {
+        let digest = descriptor["digest"].as_str().unwrap().replace(':', "/");
+        fs::read(layout.join("blobs").join(digest)).unwrap()
+    };
+    let json = |bytes: &[u8]| -> Value { serde_json::from_slice(bytes).unwrap() };
+    let index = json(&fs::read(layout.join("index.json")).unwrap());
+    let manifest = json(&blob(&index["manifests"][0]));
+    let layer = blob(manifest["layers"].as_array().unwrap().last().unwrap());
+    let mut tar = tar::Archive::new(GzDecoder::new(layer.as_slice()));
+    tar.entries()
+        .unwrap()
+        .map(|entry| {
+            let mut entry = entry.unwrap();
+            let mut security = Vec::new();
+            for header in entry.pax_extensions().unwrap().into_iter().flatten() {
+                let header = header.unwrap();
+                if header.key() == Ok("MSWINDOWS.rawsd") {
+                    security = STANDARD.decode(header.value_bytes()).unwrap();
+                }
+            }
+            let name = entry.path().unwrap().display().to_string();
+            let mut bytes = Vec::new();
+            entry.read_to_end(&mut bytes).unwrap();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            (name, text, security)
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_recipe_for_iis_sets_its_pool_without_a_daemon() {
+    let site = Site::new().await;
+    let settings = "app_pool_settings=processModel.idleTimeout=00:00:00,startMode=alwaysrunning";
+    let arguments = ["iis", "--set", settings, "--set", "file_extensions=json"];
+    site.build(&arguments).success();
+    let (text, security) = site.built(CONFIG).unwrap();
+    assert_eq!(security, descriptor(SECURED), "the base's own");
+    let before = r#"<add name="DefaultAppPool" managedRuntimeVersion='v4.0'   />"#;
+    let after = "<add name=\"DefaultAppPool\" managedRuntimeVersion='v4.0' startMode=\"AlwaysRunning\">\r\n                \
+                 <processModel idleTimeout=\"00:00:00\" />\r\n            </add>";
+    let server = SERVER.replace('\n', "\r\n");
+    assert_eq!(text, server.replace(before, after));
+    assert!(site.built("Files/inetpub/wwwroot/web.config").is_some());
+    // What was found in the layers is known now.
+    let asked = site.registry.requests().len();
+    site.build(&arguments).success();
+    assert_eq!(site.built(CONFIG).unwrap().0, text);
+    assert!(site.registry.requests().len() - asked < asked);
+    // Without such settings nothing is read and nothing of the server written.
+    site.build(&["iis"]).success();
+    assert!(site.built(CONFIG).is_none());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_key_comes_to_lines_of_the_servers_configuration() {
+    let site = Site::new().await;
+    site.recipe("iis", SETTINGS);
+    site.build(&["."]).success();
+    let (text, _) = site.built(CONFIG).unwrap();
+    for line in [
+        r#"<add name="api" managedRuntimeVersion="">"#,
+        r#"<site name="Api" id="2">"#,
+        r#"<binding protocol="https" bindingInformation="*:8443:api.corp" />"#,
+        r#"<virtualDirectory path="/files" physicalPath="C:\files" />"#,
+        r#"<add name="second" path="*.b" verb="*" modules="M" />"#,
+        r#"<location path="Api/v2">"#,
+        r#"<clientCache cacheControlMode="DisableCache" />"#,
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let mut after = text.lines();
+    for line in SERVER.lines() {
+        assert!(after.any(|other| other == line), "{line} is lost");
+    }
+    site.build(&[".", "--dry-run"]).success().stdout(contains(
+        "iis         system.applicationHost/sites [name='Api'].limits.maxConnections:100\n",
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_base_does_not_have_is_refused_with_what_was_meant() {
+    let site = Site::new().await;
+    for (base, settings, said, hint) in [
+        (
+            "nanoserver",
+            "[[iis.app_pools]]\nname = \"a\"\n",
+            "has no IIS",
+            "base = \"aspnet\"",
+        ),
+        (
+            "iis",
+            "[iis.app_pool.settings]\n\"processModel.idleTimeuot\" = \"00:00:00\"\n",
+            "processModel has no attribute \"idleTimeuot\"",
+            "did you mean \"idleTimeout\"?",
+        ),
+        (
+            "iis",
+            "[iis.app_pool.settings]\n\"processModel.idleTimeout\" = \"20\"\n",
+            "invalid idleTimeout \"20\": expected a time span",
+            "",
+        ),
+        (
+            "iis",
+            "[[iis.config]]\nsection = \"system.webServer/httpErors\"\nset = { errorMode = \"Detailed\" }\n",
+            "IIS has no section \"system.webServer/httpErors\" here",
+            "did you mean \"system.webServer/httpErrors\"?",
+        ),
+        (
+            "iis",
+            "[[iis.handlers]]\nname = \"a\"\npath = \"*.a\"\nsite = \"Default Web Stie\"\n",
+            "there is no site \"Default Web Stie\"",
+            "did you mean \"Default Web Site\"?",
+        ),
+        (
+            "iis",
+            "[[iis.config]]\nsection = \"system.webServer/modules\"\nlocation = \"Default Web Site\"\nremove = [\"[name='StaticFileModule']\"]\n",
+            "StaticFileModule is locked here by lockItem",
+            "",
+        ),
+    ] {
+        site.recipe(base, settings);
+        site.build(&["."])
+            .code(2)
+            .stderr(contains(said).and(contains(hint)));
+        assert!(!site.folder.path().join("out").exists(), "{settings}");
+    }
+}
