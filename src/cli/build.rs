@@ -24,11 +24,12 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{RecipeArgs, key_and_value};
+use super::recipe_args::{RecipeArgs, key_and_value, look};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
 use crate::engine::direct::{AssembleOptions, DirectEngine};
+use crate::engine::inside::Purpose;
 use crate::engine::plans::PlannedImage;
 use crate::engine::publication::{Naming, Publication};
 use crate::layer::{Compression, Listed, listing};
@@ -165,8 +166,15 @@ impl Build {
         let registry = self.recipe.connect(Arc::clone(&progress))?;
         registry_args::run(async {
             let mut images = request
-                .plan(!self.tags.no_index, self.dry_run, &registry, session)
+                .plan(!self.tags.no_index, &registry, session)
                 .await?;
+            let (engine, reason) = self.engine.choose(images.iter().map(|image| &image.plan));
+            let purpose = match engine {
+                _ if self.dry_run => Purpose::Rehearsal,
+                Engine::Direct => Purpose::Layers,
+                Engine::Docker => Purpose::Dockerfile,
+            };
+            look(&mut images, purpose, &registry, session).await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
@@ -176,8 +184,6 @@ impl Build {
             if self.registry.is_some() && !self.push {
                 session.note("nothing is pushed without --push");
             }
-            let plans = images.iter().map(|image| &image.plan);
-            let (engine, reason) = self.engine.choose(plans);
             tracing::info!("engine {}: {reason}", engine.name());
             let name = self.name.as_deref().unwrap_or(request.recipe.name());
             let naming = Naming {

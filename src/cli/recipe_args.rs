@@ -13,7 +13,7 @@ use super::progress::display;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
-use crate::engine::inside::look_inside;
+use crate::engine::inside::{Purpose, look_inside};
 use crate::engine::plans::{BuildRequest, PlanError, PlannedImage, TargetHost};
 use crate::layer::secrets;
 use crate::oci::base::{BaseRegistry, HostProcessBase, Match, warning};
@@ -128,38 +128,21 @@ impl Wanted<'_> {
         }
     }
 
-    /// Finds the bases, fills the recipe in for each, and finds out what is inside them; what was
-    /// passed over is said on the way. Hosts of one build share an image where one can serve them,
-    /// unless each is to have its own. A rehearsal reads no layers.
+    /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.
+    /// Hosts of one build share an image where one can serve them, unless each is to have its own.
     pub(super) async fn plan(
         &self,
         is_shared: bool,
-        rehearsal: bool,
         registry: &Registry,
         session: &Session,
     ) -> Result<Vec<PlannedImage>, Failure> {
         let hosts = self.hosts.targets();
         let request = self.request(&hosts, is_shared);
-        let mut images = request.plan(registry).await.inspect_err(|error| {
+        let images = request.plan(registry).await.inspect_err(|error| {
             if let PlanError::Resolve(error) = error {
                 tell_what_was_looked_at(error, session);
             }
         })?;
-        let library = session.cache.library(registry, &display(session));
-        let tell = |note: String| session.note(note);
-        let looks = look_inside(&mut images, &library, registry, rehearsal, &tell).await;
-        for warning in library.take_warnings() {
-            session.warn(warning);
-        }
-        for look in looks? {
-            tracing::info!("inside {}: {}", look.base, look.from);
-            if let Some(missing) = look.missing {
-                session.note(format_args!(
-                    "a build reads {missing} of {} from its layers",
-                    look.base
-                ));
-            }
-        }
         for tag in images.iter().flat_map(|image| &image.set_aside) {
             session.warn(tag);
         }
@@ -197,6 +180,32 @@ impl Wanted<'_> {
         }
         Ok(images)
     }
+}
+
+/// Finds out what is inside the bases of planned images, for whoever makes them, and says what there
+/// is to say about that.
+pub(super) async fn look(
+    images: &mut [PlannedImage],
+    purpose: Purpose,
+    registry: &Registry,
+    session: &Session,
+) -> Result<(), Failure> {
+    let library = session.cache.library(registry, &display(session));
+    let tell = |note: String| session.note(note);
+    let looks = look_inside(images, &library, registry, purpose, &tell).await;
+    for warning in library.take_warnings() {
+        session.warn(warning);
+    }
+    for look in looks? {
+        tracing::info!("inside {}: {}", look.base, look.from);
+        if let Some(missing) = look.missing {
+            session.note(format_args!(
+                "a build reads {missing} of {} from its layers",
+                look.base
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// Tells in one line which files look like secrets.

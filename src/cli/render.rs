@@ -10,10 +10,11 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::RecipeArgs;
+use super::recipe_args::{RecipeArgs, look};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{DOCKERFILE, Rendered, render};
+use crate::engine::inside::Purpose;
 use crate::engine::plans::PlannedImage;
 
 /// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
@@ -54,7 +55,11 @@ impl Render {
             render(&draft)?;
         }
         let registry = self.recipe.connect(progress::display(session))?;
-        let images = registry_args::run(wanted.plan(true, false, &registry, session))?;
+        let images = registry_args::run(async {
+            let mut images = wanted.plan(true, &registry, session).await?;
+            look(&mut images, Purpose::Dockerfile, &registry, session).await?;
+            Ok(images)
+        })?;
         let several = images.len() > 1;
         if several && self.output.is_none() && self.format == Format::Text {
             return Err(Failure::usage(anyhow!(

@@ -27,52 +27,63 @@ impl Diagnose for LookError {
     }
 }
 
+/// What for it is looked inside bases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// Layers are written over them.
+    Layers,
+    /// Windows does what a Dockerfile says. It knows its own files.
+    Dockerfile,
+    /// The plan is only shown: no layers are read for it.
+    Rehearsal,
+}
+
 /// What was found out about one base.
 #[derive(Debug, Clone)]
 pub struct Look {
     /// The base.
-    pub base: Reference,
+    pub base: String,
     /// Where what is known of it comes from.
     pub from: Provenance,
     /// What the recipe needs to know of it and would be read from its layers, had not only a plan
     /// been asked for.
-    pub missing: Option<String>,
+    pub missing: Option<&'static str>,
 }
 
 /// Gives each image's base what is known of it, all bases at once. Layers are read for nothing but
-/// what plans need, and not at all for a `rehearsal`.
+/// what plans need for the purpose.
 pub async fn look_inside(
     images: &mut [PlannedImage],
     library: &Library,
     registry: &Registry,
-    rehearsal: bool,
+    purpose: Purpose,
     tell: &dyn Fn(String),
 ) -> Result<Vec<Look>, LookError> {
-    let bases = bases(images);
+    let bases = bases(images, purpose);
     let looks = bases.iter().map(|(base, needs)| async move {
         let place = Source::Registry(registry.repository(&base.reference));
         let known = library.look_up(&place, base.planned.digest(), needs).await;
         (place, known)
     });
     let found = join_all(looks).await;
-    let reads = bases.iter().zip(found).map(|((base, needs), (place, known))| async move {
-        let known = known.filter(|known| known.covers(needs));
-        if known.is_some() || needs.is_empty() || rehearsal {
-            return Ok(known);
-        }
-        let (what, name) = (what_is_read(needs), &base.reference);
-        tell(format!(
-            "reading {what} of {name} from its layers, because the recipe needs to know it; once \
-             `wincimg base index {name} --push` was run, no build has to"
-        ));
-        let extent = Extent::Part((*needs).clone());
-        let read = library.read(&place, &base.planned.image, &extent).await;
-        let (known, _) = read.map_err(|source| LookError {
-            base: name.to_string(),
-            source,
-        })?;
-        Ok(Some(known))
-    });
+    let reads = bases
+        .iter()
+        .zip(found)
+        .map(|((base, needs), (place, known))| async move {
+            let known = known.filter(|known| known.covers(needs));
+            if known.is_some() || needs.is_empty() || purpose == Purpose::Rehearsal {
+                return Ok(known);
+            }
+            let (what, name) = (what_is_read(needs), base.planned.for_people());
+            tell(format!(
+                "reading {what} of {name} from its layers, because the recipe needs that; after \
+             `wincimg base index {name} --push` no build has to"
+            ));
+            let extent = Extent::Part((*needs).clone());
+            let read = library.read(&place, &base.planned.image, &extent).await;
+            let (known, _) = read.map_err(|source| LookError { base: name, source })?;
+            Ok(Some(known))
+        });
     let known: Vec<Option<Known>> = try_join_all(reads).await?;
     let mut told = Vec::new();
     let mut answers: Vec<(Digest, Known)> = Vec::new();
@@ -83,7 +94,7 @@ pub async fn look_inside(
                 .as_ref()
                 .map_or(Provenance::Nowhere, |it| it.from.clone()),
             missing: is_missing.then(|| what_is_read(&needs)),
-            base: base.reference,
+            base: base.planned.for_people(),
         });
         answers.extend(known.map(|known| (base.planned.digest().clone(), known)));
     }
@@ -105,13 +116,17 @@ struct AskedBase {
 }
 
 /// Each base once, with all that is needed of it.
-fn bases(images: &[PlannedImage]) -> Vec<(AskedBase, Needs)> {
+fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(AskedBase, Needs)> {
     let mut bases: Vec<(AskedBase, Needs)> = Vec::new();
     for image in images {
         let (Some(reference), Some(_)) = (&image.base.reference, image.base.os_version) else {
             continue;
         };
-        let needs = image.plan.needs();
+        let mut needs = image.plan.needs();
+        if purpose == Purpose::Dockerfile {
+            needs.files = false;
+            needs.contents.clear();
+        }
         let known = bases
             .iter_mut()
             .find(|(base, _)| base.planned.digest() == image.base.digest());
@@ -134,14 +149,11 @@ fn bases(images: &[PlannedImage]) -> Vec<(AskedBase, Needs)> {
 }
 
 /// What is looked for in layers, in words.
-fn what_is_read(needs: &Needs) -> String {
-    let mut parts = Vec::new();
-    if !needs.hives.is_empty() {
-        parts.push("the registry".to_owned());
+fn what_is_read(needs: &Needs) -> &'static str {
+    let files = needs.files || !needs.contents.is_empty();
+    match (needs.hives.is_empty(), files) {
+        (false, false) => "the registry",
+        (true, _) => "the files",
+        (false, true) => "the registry and the files",
     }
-    if needs.files {
-        parts.push("the files".to_owned());
-    }
-    parts.extend(needs.contents.iter().map(ToString::to_string));
-    parts.join(", ")
 }

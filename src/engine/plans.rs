@@ -114,19 +114,24 @@ impl PlannedBase {
         reference.map_or_else(|| HOST_PROCESS.to_owned(), ToString::to_string)
     }
 
+    /// What people call it: by its tag, which says more than the digest that it is pinned to.
+    pub fn for_people(&self) -> String {
+        match &self.reference {
+            Some(reference) => format!(
+                "{}/{}:{}",
+                reference.registry(),
+                reference.repository(),
+                reference.tag().unwrap_or_default()
+            ),
+            None => HOST_PROCESS.to_owned(),
+        }
+    }
+
     /// What the plan of an image on it has to know.
     fn for_plan(&self) -> PlanBase {
         let container = &self.image.config().config;
         PlanBase {
-            name: match &self.reference {
-                Some(reference) => format!(
-                    "{}/{}:{}",
-                    reference.registry(),
-                    reference.repository(),
-                    reference.tag().unwrap_or_default()
-                ),
-                None => HOST_PROCESS.to_owned(),
-            },
+            name: self.for_people(),
             digest: self.digest().to_string(),
             os_version: self.os_version,
             shell: container.shell.clone(),

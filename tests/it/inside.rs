@@ -21,7 +21,8 @@ use wincimg::windows::registry::RegistryData;
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::inside::{
-    ENVIRONMENT, bottom_layer, image_of, made_software, made_system, set, upper_layer,
+    ENVIRONMENT, FILE, LayerTar, bottom_layer, image_of, made_software, made_system, set,
+    upper_layer,
 };
 use crate::support::places::registry;
 use crate::support::proxy::{Fault, FaultProxy, reads_blob};
@@ -412,6 +413,60 @@ async fn a_registry_that_does_not_answer_holds_up_no_build_that_needs_no_answer(
     );
 }
 
+/// As much of IIS's own configuration as an application pool takes.
+const SERVER_CONFIG: &[u8] = br#"<configuration>
+  <configSections>
+    <sectionGroup name="system.applicationHost">
+      <section name="applicationPools" allowDefinition="AppHostOnly" overrideModeDefault="Deny" />
+    </sectionGroup>
+  </configSections>
+  <system.applicationHost>
+    <applicationPools><add name="DefaultAppPool" /></applicationPools>
+  </system.applicationHost>
+</configuration>
+"#;
+
+/// IIS's settings go into the file that the base has: the only thing here that needs to know it.
+#[tokio::test(flavor = "multi_thread")]
+async fn layers_are_read_for_a_build_only_where_its_recipe_needs_that() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
+    let mut upper = LayerTar::default();
+    let config = "Files/Windows/System32/inetsrv/config/applicationHost.config";
+    upper.file(config, SERVER_CONFIG, Some(FILE));
+    let base = image_of(VERSION, vec![bottom.tar(), upper.tar()]);
+    publish(&base, &host).await;
+    let machine = Machine::new();
+    fs::create_dir(machine.0.path().join("web")).unwrap();
+    let recipe = format!(
+        "name = \"web\"\nbase = \"{NAME}\"\n[iis.app_pool]\nsettings = \"processModel.idleTimeout=00:00:00\"\n"
+    );
+    fs::write(machine.0.path().join("web/recipe.toml"), recipe).unwrap();
+    let common = ["--host-build", "17763.973", "--base-registry", &host];
+    let run = |first: &[&str]| machine.run(&[first, &common].concat());
+    run(&["build", "./web", "--dry-run", "-v"])
+        .success()
+        .stderr(contains("a build reads the files of").and(contains("not known")));
+    run(&["render", "./web"])
+        .success()
+        .stderr(contains("reading").not());
+    assert_eq!(machine.kept(), Vec::<PathBuf>::new());
+    run(&["build", "./web", "--output", "oci:one", "-v"])
+        .success()
+        .stderr(contains("reading the files of").and(contains("base index")));
+    assert_eq!(machine.kept().len(), 1);
+    run(&["build", "./web", "--output", "oci:two", "-v"])
+        .success()
+        .stderr(
+            contains("reading the files of")
+                .not()
+                .and(says_inside("from the cache")),
+        );
+    // What is known in part is for those alone who need it.
+    machine.plans(&host).stderr(contains("not known"));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_damaged_file_goes_and_is_made_again() {
     let server = FakeRegistry::start();
@@ -553,9 +608,7 @@ async fn show_answers_what_is_in_this_bases_path() {
         .stdout(
             contains(r"HKLM\SYSTEM\ControlSet001\Control")
                 .and(contains("security  O:"))
-                .and(contains(format!(
-                    r"Path = expand_sz C:\runtime;{BASE_PATH}"
-                ))),
+                .and(contains(r#"Path = REG_EXPAND_SZ "C:\\runtime;"#)),
         );
     let above = r"HKLM\SYSTEM\ControlSet001\Services";
     let shown = machine.json(&["base", "show", &place, "--registry", above]);

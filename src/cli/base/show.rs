@@ -15,7 +15,7 @@ use crate::cli::registry_args;
 use crate::cli::session::Session;
 use crate::diagnose::nearest;
 use crate::foreign::Foreign;
-use crate::inspect::base::{BaseFacts, BaseHive, BaseKeyPath, ListedFile};
+use crate::inspect::base::{BaseFacts, BaseHive, BaseKeyPath, ListedFile, Problem};
 use crate::inspect::library::Known;
 use crate::oci::document::Image;
 use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, Inside, Known as Answered};
@@ -138,16 +138,14 @@ impl Show {
             Answered::Present(key) => key,
             Answered::Absent => return Err(no_key(facts, path)?),
             Answered::Unknown => {
-                let problem = anyhow!(
-                    "the hive {} of the base could not be read",
-                    path.hive.short_name()
-                );
-                let why = facts
-                    .problems()
-                    .iter()
-                    .map(problem_text)
-                    .collect::<Vec<_>>();
-                return Err(Failure::from(problem).hint(why.join("; ")));
+                let hive = path.hive;
+                let is_its = |problem: &&Problem| {
+                    let names = hive.base_files();
+                    names.contains(&&*problem.place) || problem.place == hive.delta_file()
+                };
+                let why = facts.problems().iter().find(is_its);
+                let why = why.map_or_else(String::new, |it| format!(": {}", problem_text(it)));
+                return Err(anyhow!("{} of the base is not known{why}", hive.short_name()).into());
             }
         };
         let subkeys = facts.subkeys(path)?;
@@ -328,8 +326,8 @@ impl Summary {
         writeln!(out, "  inside    {}", Foreign(&self.from))?;
         for HiveCount { hive, keys } in &self.keys {
             match keys {
-                Some(keys) => writeln!(out, "  registry  {keys:>7} keys in {hive}")?,
-                None => writeln!(out, "  registry  {hive} could not be read")?,
+                Some(keys) => writeln!(out, "  registry  {keys} keys in {hive}")?,
+                None => writeln!(out, "  registry  {hive} is not known")?,
             }
         }
         let FileCount {
@@ -384,12 +382,8 @@ struct ShownKey {
 #[derive(Debug, Serialize)]
 struct ShownValue {
     name: String,
-    #[serde(rename = "type")]
-    kind: String,
-    data: serde_json::Value,
-    /// Whether the data is bytes in hexadecimal.
-    #[serde(skip)]
-    is_bytes: bool,
+    #[serde(flatten)]
+    data: RegistryData,
 }
 
 impl ShownKey {
@@ -402,7 +396,10 @@ impl ShownKey {
             values: key
                 .values
                 .iter()
-                .map(|(name, data)| ShownValue::new(name, data))
+                .map(|(name, data)| ShownValue {
+                    name: name.clone(),
+                    data: data.clone(),
+                })
                 .collect(),
             subkeys,
         }
@@ -423,12 +420,11 @@ impl ShownKey {
             } else {
                 &value.name
             };
-            let ShownValue { kind, .. } = value;
             writeln!(
                 out,
-                "  value     {} = {kind} {}",
+                "  value     {} = {}",
                 Foreign(name),
-                Foreign(value.text())
+                Foreign(shortened(&value.data))
             )?;
         }
         self.subkeys
@@ -437,43 +433,14 @@ impl ShownKey {
     }
 }
 
-impl ShownValue {
-    fn new(name: &str, data: &RegistryData) -> Self {
-        let kind = data.kind();
-        let typed = data.typed();
-        Self {
-            name: name.to_owned(),
-            is_bytes: matches!(typed, Typed::Bytes(_)),
-            kind: kind
-                .name()
-                .map_or_else(|| format!("0x{:x}", kind.0), str::to_owned),
-            data: match typed {
-                Typed::Text(text) => text.into(),
-                Typed::List(list) => list.into(),
-                Typed::Dword(number) => number.into(),
-                Typed::Qword(number) => number.into(),
-                Typed::Bytes(bytes) => hex::encode(bytes).into(),
-            },
+/// A value's data in one line, of bytes the first.
+fn shortened(data: &RegistryData) -> String {
+    match data.typed() {
+        Typed::Bytes(bytes) if bytes.len() > SHOWN_BYTES => {
+            let first = hex::encode(&bytes[..SHOWN_BYTES]);
+            format!("{} {first}… ({} bytes)", data.kind(), bytes.len())
         }
-    }
-
-    /// The data in one line, of bytes the first.
-    fn text(&self) -> String {
-        match &self.data {
-            serde_json::Value::String(hex) if self.is_bytes => {
-                let shown = hex.get(..2 * SHOWN_BYTES);
-                match shown {
-                    Some(first) => format!("{first}… ({} bytes)", hex.len() / 2),
-                    None => hex.clone(),
-                }
-            }
-            serde_json::Value::String(text) => text.clone(),
-            serde_json::Value::Number(number) => match number.as_u64() {
-                Some(number) => format!("{number} (0x{number:x})"),
-                None => number.to_string(),
-            },
-            other => other.to_string(),
-        }
+        _ => data.to_string(),
     }
 }
 
