@@ -2,6 +2,7 @@
 
 mod images;
 mod kube;
+mod table;
 mod watch;
 mod workloads;
 

@@ -8,6 +8,9 @@ use super::{hosts_in_words, in_words};
 use crate::rollout::{Finding, Prospect, Rollout, Starts, Subject, Tally, decides, severity};
 use crate::windows::compat::Outcome;
 
+const WORKLOAD: &str = "workload";
+const IMAGE: &str = "image";
+
 /// One part of the answer: how many come out so, in words, and what may be listed behind them.
 pub(super) struct Part {
     pub(super) starts: Starts,
@@ -55,14 +58,15 @@ pub(super) fn answers(rollout: &Rollout) -> Vec<Vec<Part>> {
         };
         own.entry(prospect.starts).or_default().push(name);
     }
-    [("workload", of_workloads), ("image", of_images)]
+    [(WORKLOAD, of_workloads), (IMAGE, of_images)]
         .into_iter()
         .filter(|(_, named)| !named.is_empty())
         .map(|(noun, mut named)| {
-            let mut noun = Some(noun);
+            let mut is_first = true;
             let parts = Starts::ALL.into_iter().filter_map(|starts| {
                 let names = named.remove(&starts)?;
-                let words = part_in_words(starts, names.len(), noun.take());
+                let is_first = std::mem::take(&mut is_first);
+                let words = part_in_words(starts, names.len(), noun, is_first);
                 Some(Part {
                     starts,
                     words,
@@ -100,20 +104,20 @@ pub(super) fn as_it_is(rollout: &Rollout) -> Option<String> {
 
 /// `2 workloads start nowhere · 14 are safe`.
 pub(super) fn tally_in_words(tally: &Tally, noun: &str) -> String {
-    let mut noun = Some(noun);
     let parts = Starts::ALL
         .into_iter()
         .filter(|starts| tally.of(*starts) > 0)
-        .map(|starts| part_in_words(starts, tally.of(starts), noun.take()));
+        .enumerate()
+        .map(|(place, starts)| part_in_words(starts, tally.of(starts), noun, place == 0));
     parts.collect::<Vec<_>>().join(" · ")
 }
 
 /// What a tally counts.
 pub(super) fn noun(rollout: &Rollout) -> &'static str {
     if rollout.workloads.is_empty() {
-        "image"
+        IMAGE
     } else {
-        "workload"
+        WORKLOAD
     }
 }
 
@@ -129,11 +133,18 @@ impl Part {
     }
 }
 
-fn part_in_words(starts: Starts, number: usize, noun: Option<&str>) -> String {
-    let subject = noun.map_or_else(|| number.to_string(), |noun| count(number, noun));
+fn part_in_words(starts: Starts, number: usize, noun: &str, is_first: bool) -> String {
+    let subject = if is_first {
+        count(number, noun)
+    } else {
+        number.to_string()
+    };
     let (one, several) = match starts {
         Starts::Nowhere => ("starts nowhere", "start nowhere"),
         Starts::Unplaced => ("lands on no node", "land on no node"),
+        Starts::Somewhere if noun == IMAGE => {
+            ("starts on some nodes only", "start on some nodes only")
+        }
         Starts::Somewhere => (
             "can land where it does not start",
             "can land where they do not start",
@@ -326,7 +337,7 @@ impl Case<'_> {
 const WHYS: usize = 3;
 
 fn without_number(starts: Starts, number: usize) -> String {
-    let words = part_in_words(starts, number, None);
+    let words = part_in_words(starts, number, WORKLOAD, false);
     words
         .split_once(' ')
         .map_or("", |(_, what)| what)

@@ -19,7 +19,7 @@ pub use junit::write_junit;
 pub use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 pub use markdown::write_markdown;
 pub use sarif::write_sarif;
-pub use text::{Screen, write_text};
+pub use text::{Screen, write_glance, write_text};
 
 use crate::rollout::{Rollout, host_label};
 

@@ -72,6 +72,12 @@ pub fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io:
     }
 }
 
+/// Writes the answer and the matrix alone: what a person looks at again and again.
+pub fn write_glance(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io::Result<()> {
+    write_answer(rollout, screen, &mut out)?;
+    write_matrix(rollout, screen, &mut out)
+}
+
 fn write_answer(rollout: &Rollout, screen: Screen, out: &mut impl Write) -> io::Result<()> {
     if let Some(what_if) = what_if(rollout) {
         writeln!(out, "{}\n", screen.wrapped("", &shown(what_if)))?;

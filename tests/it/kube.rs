@@ -7,6 +7,7 @@ use std::process::Stdio;
 
 use crate::api::Api;
 use crate::site::answer_of;
+use crate::support::component;
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -290,6 +291,79 @@ fn a_watch_prints_how_verdicts_change_as_nodes_are_patched() {
     assert_eq!(changes[1]["host"]["name"], "win-b");
     assert_eq!(changes[1]["verdict_before"], Value::Null);
     assert_eq!(changes[2]["verdict"], Value::Null);
+}
+
+#[test]
+fn on_a_terminal_a_watch_keeps_a_table() {
+    let Some(script) = component("script") else {
+        return;
+    };
+    let api = Api::start();
+    let nodes = vec![
+        node("win-a", "10.0.17763.973"),
+        node("win-b", "10.0.17763.1158"),
+    ];
+    api.set("/api/v1/nodes", nodes);
+    // The terminal ends what does not end by itself.
+    let watch = format!(
+        "stty cols 60 rows 16; timeout 60 {} check-compat --kube --watch --offline \
+         --image-build 17763.1158 --on 2024-06-01",
+        assert_cmd::cargo::cargo_bin!("wincimg").display()
+    );
+    let mut child = std::process::Command::new(script)
+        .current_dir(std::env::temp_dir())
+        .env("KUBECONFIG", api.kubeconfig())
+        .env("TERM", "xterm")
+        .env("NO_COLOR", "1")
+        .args(["-qec", &watch, "/dev/null"])
+        .stdout(Stdio::piped())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(|line| line.unwrap().replace('\r', ""));
+    let mut until = |end: &str| -> Vec<String> {
+        let mut read = Vec::new();
+        for line in lines.by_ref() {
+            let is_end = line.contains(end);
+            read.push(line);
+            if is_end {
+                return read;
+            }
+        }
+        panic!("{end:?} never came: {read:#?}");
+    };
+    let table = until("watching 2 Windows nodes");
+    let answer = "1 image starts on some nodes only";
+    assert_eq!(
+        table.iter().filter(|line| *line == answer).count(),
+        2,
+        "{table:#?}"
+    );
+    api.say(&json!({"type": "MODIFIED", "object": node("win-a", "10.0.17763.1158")}));
+    let table = until("watching 2 Windows nodes");
+    let (back, first) = table[0].split_once("\u{1b}[J").unwrap();
+    assert!(
+        back.starts_with("\u{1b}[") && back.ends_with('A'),
+        "{table:#?}"
+    );
+    assert_eq!(first, "1 image is safe");
+    assert!(
+        table.contains(&"win-a (17763.1158)  ok".to_owned()),
+        "{table:#?}"
+    );
+    let change = &table[table.len() - 2];
+    assert!(
+        change.contains(" win-a 17763.973 -> 17763.1158: "),
+        "{table:#?}"
+    );
+    assert!(
+        table.iter().skip(1).all(|line| line.chars().count() <= 60),
+        "{table:#?}"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(super) struct KubeArgs {
     /// Only workloads whose labels match, such as app=web,tier!=cache
     #[arg(long, value_name = "LABELS", requires = "kube")]
     selector: Option<String>,
-    /// Keep running, and print every verdict that changes as nodes change
+    /// Keep running as nodes change: a table on a terminal, else a line for each verdict that changes
     #[arg(long, requires = "kube", conflicts_with_all = ["simulate", "simulate_hotfix"])]
     pub(super) watch: bool,
 }

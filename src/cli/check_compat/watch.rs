@@ -1,12 +1,14 @@
-//! What changes about a roll-out as the nodes of a cluster change, a line at a time.
+//! What changes about a roll-out as the nodes of a cluster change: a table on a terminal, else a line
+//! at a time.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Format;
 use super::kube::KubeArgs;
+use super::table::Table;
 use crate::cli::failure::Failure;
 use crate::cli::{registry_args, stop};
 use crate::cluster::live::{NodeChange, NodeSnapshot, NodeWatch};
@@ -17,10 +19,11 @@ use crate::rollout::{Check, Image, Request, Rollout};
 /// A question that has one answer at a time.
 type Question = (String, Option<String>);
 
-/// An answer: the verdict's name and the rule's.
+/// An answer: the verdict's name, the rule's, and the reason.
 type Answer = (&'static str, &'static str, String);
 
-/// Prints every change of a verdict until nobody listens any more, or a signal ends it.
+/// Prints every change of a verdict until nobody listens any more, or a signal ends it. On a terminal
+/// text is a table that stays.
 pub(super) fn follow(
     kube: &KubeArgs,
     nodes: NodeSnapshot,
@@ -28,10 +31,28 @@ pub(super) fn follow(
     format: Format,
 ) -> Result<(), Failure> {
     stop::is_the_usual_end();
+    let mut table = match format {
+        Format::Text => Table::on_terminal(request),
+        _ => None,
+    };
+    if let Some(table) = &mut table {
+        writeln!(io::stdout())?;
+        table.draw()?;
+    }
     registry_args::run_in_one_thread(async {
         let mut watch = NodeWatch::new(kube.connect().await?, nodes);
         loop {
-            match print(&watch.next().await?, request, format) {
+            let change = watch.next().await?;
+            let events = events(&change, request);
+            let told = match &mut table {
+                Some(table) => {
+                    let words: Vec<String> = events.iter().map(Event::in_words).collect();
+                    table.take(&change, &words);
+                    table.draw()
+                }
+                None => print(&events, format),
+            };
+            match told {
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
                 other => other?,
             }
@@ -39,53 +60,89 @@ pub(super) fn follow(
     })
 }
 
-fn print(change: &NodeChange, request: &Request, format: Format) -> io::Result<()> {
+/// A verdict that is not what it was.
+struct Event {
+    node: String,
+    build_before: Option<String>,
+    build: Option<String>,
+    image: String,
+    workload: Option<String>,
+    before: Option<Answer>,
+    after: Option<Answer>,
+}
+
+impl Event {
+    fn in_words(&self) -> String {
+        let verdict =
+            |answer: &Option<Answer>| answer.as_ref().map_or("-", |(verdict, ..)| *verdict);
+        let build = |build: &Option<String>| build.clone().unwrap_or_else(|| "-".to_owned());
+        let whose = self.workload.as_ref();
+        let whose = whose.map(|name| format!(" of {name}")).unwrap_or_default();
+        let why = self.after.as_ref();
+        let why = why
+            .map(|(.., reason)| format!(": {reason}"))
+            .unwrap_or_default();
+        let words = format!(
+            "{} {} -> {}: {}{whose} {} -> {}{why}",
+            self.node,
+            build(&self.build_before),
+            build(&self.build),
+            self.image,
+            verdict(&self.before),
+            verdict(&self.after),
+        );
+        Foreign(words).to_string()
+    }
+
+    fn as_json(&self) -> Value {
+        let after = self.after.as_ref();
+        json!({
+            "host": {"name": self.node, "build_before": self.build_before, "build": self.build},
+            "image": self.image,
+            "workload": self.workload,
+            "verdict_before": self.before.as_ref().map(|(verdict, ..)| *verdict),
+            "verdict": after.map(|(verdict, ..)| *verdict),
+            "rule": after.map(|(_, rule, _)| *rule),
+            "reason": after.map(|(.., reason)| reason),
+        })
+    }
+}
+
+/// The verdicts that a change of a node changes.
+fn events(change: &NodeChange, request: &Request) -> Vec<Event> {
     let before = answers(change.before.as_ref(), request);
     let after = answers(change.after.as_ref(), request);
-    let (name, was) = name_and_build(change.before.as_ref());
+    let (old_name, was) = name_and_build(change.before.as_ref());
     let (new_name, is) = name_and_build(change.after.as_ref());
-    let name = if new_name.is_empty() { name } else { new_name };
+    let name = if new_name.is_empty() {
+        old_name
+    } else {
+        new_name
+    };
+    let new = after.keys().filter(|key| !before.contains_key(*key));
+    let questions = before.keys().chain(new);
+    let events = questions.map(|question| Event {
+        node: name.clone(),
+        build_before: was.clone(),
+        build: is.clone(),
+        image: question.0.clone(),
+        workload: question.1.clone(),
+        before: before.get(question).cloned(),
+        after: after.get(question).cloned(),
+    });
+    let verdict = |answer: &Option<Answer>| answer.as_ref().map(|(verdict, ..)| *verdict);
+    events
+        .filter(|event| verdict(&event.before) != verdict(&event.after))
+        .collect()
+}
+
+/// A line for each.
+fn print(events: &[Event], format: Format) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    for question in before
-        .keys()
-        .chain(after.keys().filter(|key| !before.contains_key(*key)))
-    {
-        let verdict = |answers: &BTreeMap<Question, Answer>| {
-            answers.get(question).map(|(verdict, _, _)| *verdict)
-        };
-        let (old, new) = (verdict(&before), verdict(&after));
-        if old == new {
-            continue;
-        }
-        let (image, workload) = question;
-        if matches!(format, Format::Json) {
-            let line = json!({
-                "host": {"name": name, "build_before": was, "build": is},
-                "image": image,
-                "workload": workload,
-                "verdict_before": old,
-                "verdict": new,
-                "rule": after.get(question).map(|(_, rule, _)| *rule),
-                "reason": after.get(question).map(|(_, _, reason)| reason),
-            });
-            writeln!(out, "{line}")?;
-        } else {
-            let whose = workload
-                .as_ref()
-                .map(|name| format!(" of {name}"))
-                .unwrap_or_default();
-            let why = after
-                .get(question)
-                .map(|(_, _, reason)| format!(": {reason}"));
-            let line = format!(
-                "{name} {} -> {}: {image}{whose} {} -> {}{}",
-                was.as_deref().unwrap_or("-"),
-                is.as_deref().unwrap_or("-"),
-                old.unwrap_or("-"),
-                new.unwrap_or("-"),
-                why.unwrap_or_default()
-            );
-            writeln!(out, "{}", Foreign(line))?;
+    for event in events {
+        match format {
+            Format::Json => writeln!(out, "{}", event.as_json())?,
+            _ => writeln!(out, "{}", event.in_words())?,
         }
     }
     out.flush()

@@ -177,12 +177,14 @@ function drawLevels() {
 }
 
 function drawLists() {
-  byId('first').hidden = !data.cases.length;
-  fill('cases', 'more-cases', data.cases, state.cases, casePart, () => { state.cases += 20; drawLists(); });
-  byId('todo').hidden = !data.problems.length;
   const isWarning = ({ finding }) => data.findings[finding].level === 1;
-  byId('todo-title').textContent = data.problems.every(isWarning) ? 'Warnings' : 'What is not green';
-  fill('problems', 'more', data.problems, state.problems, problemPart, () => { state.problems += 20; drawLists(); });
+  const first = [...data.cases, ...data.problems.filter((problem) => !isWarning(problem))];
+  const toPart = (one) => ('outlook' in one ? casePart(one) : problemPart(one));
+  byId('first').hidden = !first.length;
+  fill('cases', 'more-cases', first, state.cases, toPart, () => { state.cases += 20; drawLists(); });
+  const warnings = data.problems.filter(isWarning);
+  byId('todo').hidden = !warnings.length;
+  fill('problems', 'more', warnings, state.problems, problemPart, () => { state.problems += 20; drawLists(); });
 }
 
 /** Arrow keys move between cells, so that Tab does not have to pass them all. */
