@@ -6,6 +6,7 @@ mod review;
 mod tags;
 mod text;
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -24,7 +25,7 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{RecipeArgs, key_and_value, look};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value, look};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
@@ -40,15 +41,17 @@ use crate::oci::store::{Location, LocationError};
 use crate::progress::Progress;
 use crate::recipe::Plan;
 
-/// Build an image from a recipe, on the base that fits each host
+/// Build an image from a recipe or a Dockerfile, on the base that fits each host
 ///
 /// The direct engine writes layers and registry changes itself and needs neither Windows nor Docker.
-/// Recipes with commands, which need Windows, go to a Docker daemon there.
+/// Recipes with commands, which need Windows, go to a Docker daemon there. Dockerfiles are built where
+/// they run nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
     wincimg build ./web --nodes nodes.json --registry repo.mylan.k8s:8888/apps --tag 1.4 --push\n  \
     wincimg build pause --host-build 17763.973 --output oci:./pause\n  \
+    wincimg build . --host-build 17763.973 --stage build=./out --build-arg VERSION=1.4\n  \
     wincimg build ./legacy --host-build 17763.973 --docker-host tcp://build01:2376 \\\n      \
     --registry repo.mylan.k8s:8888 --push\n\n\
     Without --push and --output the image goes to oci:./NAME-TAG, or stays in the Docker daemon.")]
@@ -88,6 +91,8 @@ pub(super) struct Build {
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
+    #[command(flatten)]
+    dockerfile: DockerfileArgs,
     #[command(flatten)]
     recipe: RecipeArgs,
     // The last, because its heading goes for what follows it; so does the recipe's.
@@ -159,7 +164,11 @@ fn output_place(text: &str) -> Result<Location, String> {
 impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.check_places()?;
-        let request = self.recipe.read(session)?;
+        let arguments = self.daemon.arguments();
+        let request = self.recipe.read(&self.dockerfile, arguments, session)?;
+        if let (Some(file), EngineArg::Docker) = (request.dockerfile(), self.engine) {
+            return Err(dockerfile_for_docker(file));
+        }
         self.engine.rehearse(&request.drafts()?)?;
         let created = source_date_epoch()?;
         let progress = progress::display(session);
@@ -175,6 +184,7 @@ impl Build {
                 Engine::Docker => Purpose::Dockerfile,
             };
             look(&mut images, purpose, &registry, session).await?;
+            request.look_again(&mut images)?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
@@ -185,7 +195,7 @@ impl Build {
                 session.note("nothing is pushed without --push");
             }
             tracing::info!("engine {}: {reason}", engine.name());
-            let name = self.name.as_deref().unwrap_or(request.recipe.name());
+            let name = self.name.as_deref().unwrap_or(request.name());
             let naming = Naming {
                 name: name.to_owned(),
                 tag: self.tag.clone(),
@@ -379,6 +389,19 @@ impl Build {
         })?;
         Ok(Answer::Yes)
     }
+}
+
+/// A daemon builds a Dockerfile without any help.
+fn dockerfile_for_docker(file: &Path) -> Failure {
+    let problem = anyhow!(
+        "--engine docker builds recipes: {} is a Dockerfile",
+        file.display()
+    );
+    let hint = format!(
+        "let Docker build it, docker build -f {} ., or leave --engine out",
+        file.display()
+    );
+    Failure::usage(problem).hint(hint)
 }
 
 /// Where the direct engine leaves images that were asked to go nowhere.

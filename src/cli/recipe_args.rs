@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::anyhow;
 use clap::Args;
 
 use super::base::{MatchArg, tell_what_was_looked_at};
@@ -13,19 +14,20 @@ use super::progress::display;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
+use crate::dockerfile::stages::{Request, Stages};
 use crate::engine::inside::{Purpose, look_inside};
-use crate::engine::plans::{BuildRequest, PlanError, PlannedImage, TargetHost};
+use crate::engine::plans::{Blueprint, BuildRequest, PlanError, PlannedImage, TargetHost};
 use crate::layer::secrets;
 use crate::oci::base::{BaseRegistry, HostProcessBase, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 use crate::recipe::dockerignore::FILE_NAME;
-use crate::recipe::{Plan, PlannedFile, Recipe, Settings};
+use crate::recipe::{Plan, Recipe, Settings, shipped};
 
-/// A recipe and the hosts that its images are for.
+/// What is built, and the hosts that its images are for.
 #[derive(Debug, Args)]
 pub(super) struct RecipeArgs {
-    /// A recipe that ships, a recipe file, or a folder with a recipe.toml
+    /// A recipe that ships, a recipe file, a Dockerfile, or a folder with one of them
     #[arg(value_name = "IMAGE")]
     image: String,
     #[command(flatten)]
@@ -41,28 +43,58 @@ pub(super) struct RecipeArgs {
     /// Set a variable of the recipe (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
     values: Vec<(String, String)>,
-    /// The folder that the recipe's context files are in
-    #[arg(long, value_name = "DIR", default_value = ".")]
-    context: PathBuf,
+    /// The folder that context files are in [default: a recipe's is ., a Dockerfile's its own]
+    #[arg(long, value_name = "DIR")]
+    context: Option<PathBuf>,
     #[command(flatten)]
     base: BaseRegistryArgs,
     #[command(flatten)]
     connection: RegistryArgs,
 }
 
+/// What is asked of a Dockerfile.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Dockerfile options")]
+pub(super) struct DockerfileArgs {
+    /// The Dockerfile, where the folder has it under another name
+    #[arg(short = 'f', long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The stage to build [default: the last]
+    #[arg(long, value_name = "STAGE")]
+    target: Option<String>,
+    /// Put a folder in place of what a stage would make (repeatable)
+    #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value)]
+    stages: Vec<(String, String)>,
+}
+
+/// What images are planned by.
+enum Plans {
+    Recipe(Box<Recipe>),
+    Dockerfile(Box<Stages>),
+}
+
 /// What was asked for, read and checked as far as that goes without a registry.
 pub(super) struct Wanted<'a> {
-    pub(super) recipe: Recipe,
+    blueprint: Plans,
     values: BTreeMap<String, String>,
     hosts: Builds,
-    context: &'a Path,
+    context: PathBuf,
     base_registry: &'a BaseRegistry,
     matched: Match,
 }
 
 impl RecipeArgs {
-    /// Reads the recipe and the hosts.
-    pub(super) fn read(&self, session: &Session) -> Result<Wanted<'_>, Failure> {
+    /// Reads the recipe, or the Dockerfile with its build arguments, and the hosts.
+    pub(super) fn read(
+        &self,
+        dockerfile: &DockerfileArgs,
+        arguments: Vec<(String, String)>,
+        session: &Session,
+    ) -> Result<Wanted<'_>, Failure> {
+        if let Some((file, folder)) = self.dockerfile(dockerfile) {
+            return self.read_dockerfile(file, folder, dockerfile, arguments, session);
+        }
+        dockerfile.refuse()?;
         if let Some(path) = Recipe::hidden(&self.image) {
             session.note(format_args!(
                 "using the recipe {:?} that ships; the one in this folder is {}",
@@ -74,7 +106,7 @@ impl RecipeArgs {
         let values = self.values.iter().cloned().collect();
         let base = recipe.base(&Settings {
             values: &values,
-            context: &self.context,
+            context: self.context.as_deref().unwrap_or(Path::new(".")),
         })?;
         // One image without Windows inside is for all hosts.
         let hosts = if HostProcessBase::is_named(&base) && !self.hosts.are_given() {
@@ -83,13 +115,91 @@ impl RecipeArgs {
             self.hosts.distinct_builds(session)?
         };
         Ok(Wanted {
-            recipe,
+            blueprint: Plans::Recipe(Box::new(recipe)),
             values,
             hosts,
-            context: &self.context,
+            context: self.context.clone().unwrap_or(PathBuf::from(".")),
             base_registry: &self.base.base_registry,
             matched: self.wanted.into(),
         })
+    }
+
+    /// The Dockerfile that is meant, and the folder that its files are in; none where a recipe is.
+    fn dockerfile(&self, options: &DockerfileArgs) -> Option<(PathBuf, PathBuf)> {
+        let place = Path::new(&self.image);
+        let context = |own: &Path| self.context.clone().unwrap_or_else(|| own.to_owned());
+        if let Some(file) = &options.file {
+            return Some((file.clone(), context(place)));
+        }
+        if shipped().iter().any(|recipe| recipe.name == self.image) {
+            return None;
+        }
+        if place.is_dir() {
+            let file = place.join("Dockerfile");
+            let is_meant = file.is_file() && !place.join("recipe.toml").is_file();
+            return is_meant.then(|| (file, context(place)));
+        }
+        let name = place.file_name()?.to_string_lossy().to_lowercase();
+        let is_meant = name == "dockerfile"
+            || name.starts_with("dockerfile.")
+            || name.ends_with(".dockerfile")
+            || name.starts_with("dockerfile-");
+        let folder = place
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        is_meant.then(|| (place.to_owned(), context(folder)))
+    }
+
+    fn read_dockerfile(
+        &self,
+        file: PathBuf,
+        context: PathBuf,
+        options: &DockerfileArgs,
+        arguments: Vec<(String, String)>,
+        session: &Session,
+    ) -> Result<Wanted<'_>, Failure> {
+        if let Some((key, _)) = self.values.first() {
+            let problem = anyhow!(
+                "--set is for recipes, and {} is a Dockerfile",
+                file.display()
+            );
+            return Err(Failure::usage(problem).hint(format!(
+                "give a build argument its value: --build-arg {key}=VALUE"
+            )));
+        }
+        let folders = options.stages.iter();
+        let request = Request {
+            file,
+            context: context.clone(),
+            target: options.target.clone(),
+            arguments,
+            folders: folders
+                .map(|(name, folder)| (name.clone(), folder.into()))
+                .collect(),
+        };
+        Ok(Wanted {
+            blueprint: Plans::Dockerfile(Box::new(Stages::read(&request)?)),
+            values: BTreeMap::new(),
+            hosts: self.hosts.distinct_builds(session)?,
+            context,
+            base_registry: &self.base.base_registry,
+            matched: self.wanted.into(),
+        })
+    }
+
+    /// Refuses a Dockerfile, for whoever has no use for one.
+    pub(super) fn refuse_dockerfile(&self) -> Result<(), Failure> {
+        match self.dockerfile(&DockerfileArgs::default()) {
+            None => Ok(()),
+            Some((file, _)) => {
+                let problem = anyhow!("{} is a Dockerfile already", file.display());
+                Err(Failure::usage(problem).hint(format!(
+                    "see what it comes to: wincimg build {} --host-build … --dry-run",
+                    self.image
+                )))
+            }
+        }
     }
 
     /// The client for all registries of this run.
@@ -98,7 +208,40 @@ impl RecipeArgs {
     }
 }
 
+impl DockerfileArgs {
+    /// Refuses what means nothing for a recipe.
+    fn refuse(&self) -> Result<(), Failure> {
+        let given = [
+            ("--target", self.target.is_some()),
+            ("--stage", !self.stages.is_empty()),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            None => Ok(()),
+            Some((flag, _)) => {
+                let problem = anyhow!("{flag} is for Dockerfiles, and this is a recipe");
+                Err(Failure::usage(problem).hint("name a Dockerfile, or leave it out"))
+            }
+        }
+    }
+}
+
 impl Wanted<'_> {
+    /// The name that images get unless another is asked for.
+    pub(super) fn name(&self) -> &str {
+        match &self.blueprint {
+            Plans::Recipe(recipe) => recipe.name(),
+            Plans::Dockerfile(stages) => stages.name(),
+        }
+    }
+
+    /// The Dockerfile, where it is one.
+    pub(super) fn dockerfile(&self) -> Option<&Path> {
+        match &self.blueprint {
+            Plans::Recipe(_) => None,
+            Plans::Dockerfile(stages) => Some(stages.file()),
+        }
+    }
+
     /// The nodes that get no image, because they do not tell their version.
     pub(super) fn left_out(&self) -> &[String] {
         &self.hosts.left_out
@@ -116,16 +259,27 @@ impl Wanted<'_> {
 
     fn request<'b>(&'b self, hosts: &'b [TargetHost], is_shared: bool) -> BuildRequest<'b> {
         BuildRequest {
-            recipe: &self.recipe,
-            settings: Settings {
-                values: &self.values,
-                context: self.context,
+            blueprint: match &self.blueprint {
+                Plans::Recipe(recipe) => {
+                    let settings = Settings {
+                        values: &self.values,
+                        context: &self.context,
+                    };
+                    Blueprint::Recipe(recipe, settings)
+                }
+                Plans::Dockerfile(stages) => Blueprint::Dockerfile(stages),
             },
             hosts,
             base_registry: self.base_registry,
             wanted: self.matched,
             is_shared,
         }
+    }
+
+    /// Carries a Dockerfile out on bases of which more is known by now.
+    pub(super) fn look_again(&self, images: &mut [PlannedImage]) -> Result<(), Failure> {
+        let hosts = self.hosts.targets();
+        Ok(self.request(&hosts, true).look_again(images)?)
     }
 
     /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.
@@ -165,15 +319,18 @@ impl Wanted<'_> {
             }
         }
         // Images for several hosts mostly have the same files.
-        let mut contents: Vec<&[PlannedFile]> = Vec::new();
+        let mut contents: Vec<&Plan> = Vec::new();
         for image in &images {
-            let files = image.plan.files.as_slice();
-            if !contents.contains(&files) {
-                contents.push(files);
+            let plan = &image.plan;
+            let is_same = |known: &&Plan| {
+                known.files == plan.files && known.instructions == plan.instructions
+            };
+            if !contents.iter().any(is_same) {
+                contents.push(plan);
             }
         }
         // What cannot be read is told by whoever reads it.
-        let contents = contents.into_iter().filter_map(|files| secrets(files).ok());
+        let contents = contents.into_iter().filter_map(|plan| secrets(plan).ok());
         let found: BTreeSet<String> = contents.flatten().collect();
         if !found.is_empty() {
             session.warn(secrets_warning(&found));

@@ -10,7 +10,7 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{RecipeArgs, look};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, look};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{DOCKERFILE, Rendered, render};
@@ -50,7 +50,10 @@ struct Written {
 
 impl Render {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
-        let wanted = self.recipe.read(session)?;
+        self.recipe.refuse_dockerfile()?;
+        let wanted = self
+            .recipe
+            .read(&DockerfileArgs::default(), Vec::new(), session)?;
         for draft in wanted.drafts()? {
             render(&draft)?;
         }

@@ -1,13 +1,20 @@
-//! Dockerfiles for Windows images, written from plans.
+//! Dockerfiles for Windows images: read into what they come to, and written from plans.
+//!
+//! [`source`] reads any text as the daemon joins its lines, [`instruction`] says what is meant,
+//! [`expand`] fills variables in, and [`stages`] carries the instructions out.
 //!
 //! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
 //! context. Commands are in exec form with full paths, so that no shell and no base image has a say
 //! in how they are read.
 
 mod context;
+pub mod expand;
 mod guard;
+pub mod instruction;
 mod output;
 mod registry;
+pub mod source;
+pub mod stages;
 mod templates;
 mod view;
 mod words;

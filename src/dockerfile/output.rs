@@ -108,6 +108,13 @@ impl Rendered {
             match &entry.content {
                 ContextContent::Folder => fs::create_dir(&path).map_err(failed)?,
                 ContextContent::File(Source::Bytes(bytes)) => write(&path, bytes)?,
+                ContextContent::File(Source::Part(part)) => {
+                    let copied = part.open().and_then(|mut part| {
+                        let mut file = fs::File::create_new(&path)?;
+                        io::copy(&mut part, &mut file)
+                    });
+                    copied.map(drop).map_err(failed)?;
+                }
                 ContextContent::File(Source::Path(source)) => {
                     fs::copy(source, &path).map_err(|error| OutputError::Copy {
                         path: source.clone(),

@@ -144,6 +144,7 @@ fn plan() -> Plan {
         name: "test".to_owned(),
         base: base("windows/servercore", &[], None),
         host_build: Some(VERSION),
+        instructions: None,
         files: Vec::new(),
         registry: Vec::new(),
         certificates: Vec::new(),

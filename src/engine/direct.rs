@@ -16,9 +16,10 @@ use self::added_layer::AddedLayers;
 use super::error::EngineError;
 use super::plans::PlannedImage;
 use super::publication::Publication;
+use crate::dockerfile::stages::set_variable;
 use crate::oci::document::{self, ContainerConfig, History, Image};
 use crate::progress::Progress;
-use crate::recipe::Plan;
+use crate::recipe::{Instructions, Plan};
 use crate::windows::inside::Inside;
 
 pub use self::added_layer::{AddedLayer, AssembleOptions};
@@ -45,8 +46,8 @@ pub struct DirectEngine {
 pub struct Assembled {
     /// Manifest and configuration.
     pub(super) image: Image,
-    /// The layer that the plan adds, if it changes anything in one.
-    pub(super) added: Option<Arc<AddedLayer>>,
+    /// The layers that the plan adds, as far as it changes anything in one.
+    pub(super) added: Vec<Arc<AddedLayer>>,
 }
 
 impl DirectEngine {
@@ -122,17 +123,59 @@ fn assemble(
     }
     iis::check_seen(plan, base.inside)?;
     let (created, timestamp) = time_of(plan, base.image, options)?;
-    let image = base.image.with_ordinary_layers()?;
-    let added = added.of(plan, base, timestamp, options, progress)?;
+    let mut image = base.image.with_ordinary_layers()?;
+    let mut layers = Vec::new();
+    if let Some(instructions) = &plan.instructions {
+        for step in &instructions.steps {
+            let layer = match &step.layer {
+                Some(layer) => added.of_step(layer, plan, base, timestamp, options, progress)?,
+                None => None,
+            };
+            image = appended(&image, layer.as_deref(), &created, &step.created_by)?;
+            layers.extend(layer);
+        }
+    }
+    let own = added.of(plan, base, timestamp, options, progress)?;
+    // A Dockerfile's instructions say all that there is to say, unless the plan has more.
+    if own.is_some() || plan.instructions.is_none() {
+        let created_by = format!("wincimg build {}", plan.name);
+        image = appended(&image, own.as_deref(), &created, &created_by)?;
+        layers.extend(own);
+    }
+    let image = image.edit_config(|config| {
+        config.created = Some(created);
+        if let Some(Instructions {
+            author: Some(author),
+            ..
+        }) = &plan.instructions
+        {
+            let author = Value::String(author.clone());
+            config.other.insert("author".to_owned(), author);
+        }
+        change_container(&mut config.config, plan);
+    })?;
+    Ok(Assembled {
+        image,
+        added: layers,
+    })
+}
+
+/// The image with one build step more, which may have a layer.
+fn appended(
+    image: &Image,
+    layer: Option<&AddedLayer>,
+    created: &str,
+    created_by: &str,
+) -> Result<Image, DirectError> {
     let history = History {
-        created: Some(created.clone()),
-        created_by: Some(format!("wincimg build {}", plan.name)),
-        empty_layer: added.is_none(),
+        created: Some(created.to_owned()),
+        created_by: Some(created_by.to_owned()),
+        empty_layer: layer.is_none(),
         ..History::default()
     };
-    let image = match &added {
+    Ok(match layer {
         Some(layer) => {
-            let image = layer.in_its_words(image)?;
+            let image = layer.in_its_words(image.clone())?;
             image.append_layer(document::Layer {
                 blob: layer.descriptor(image.manifest().flavour()),
                 diff_id: layer.diff_id(),
@@ -140,12 +183,7 @@ fn assemble(
             })?
         }
         None => image.edit_config(|config| config.history.push(history))?,
-    };
-    let image = image.edit_config(|config| {
-        config.created = Some(created);
-        change_container(&mut config.config, plan);
-    })?;
-    Ok(Assembled { image, added })
+    })
 }
 
 /// Refuses a plan that cannot be made without Windows, and says what in it needs that.
@@ -183,6 +221,11 @@ fn time_of(
 
 /// Lays what the plan says over what the base says.
 fn change_container(container: &mut ContainerConfig, plan: &Plan) {
+    match &plan.instructions {
+        Some(instructions) => *container = instructions.container.clone(),
+        // They were for this image, not for those that are built on it.
+        None => container.on_build.clear(),
+    }
     for (name, value) in &plan.env {
         set_variable(&mut container.env, name, value);
     }
@@ -198,8 +241,6 @@ fn change_container(container: &mut ContainerConfig, plan: &Plan) {
         container.cmd = Some(cmd.clone());
         container.args_escaped &= cmd.is_empty();
     }
-    // They were for this image, not for those that are built on it.
-    container.on_build.clear();
     if let Some(user) = &plan.user {
         container.user = Some(user.clone());
     }
@@ -212,17 +253,4 @@ fn change_container(container: &mut ContainerConfig, plan: &Plan) {
             .insert(port.clone(), Value::Object(Map::new()));
     }
     container.labels.extend(plan.labels.clone());
-}
-
-/// Windows does not tell names of variables apart by case.
-fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
-    let entry = format!("{name}={value}");
-    let known = env.iter_mut().find(|line| {
-        line.split_once('=')
-            .is_some_and(|(known, _)| known.eq_ignore_ascii_case(name))
-    });
-    match known {
-        Some(line) => *line = entry,
-        None => env.push(entry),
-    }
 }

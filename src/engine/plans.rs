@@ -1,4 +1,4 @@
-//! The plans of a build: one recipe for several hosts, each on the base image that fits it.
+//! The plans of a build: one recipe or Dockerfile for several hosts, each on the base image that fits it.
 //!
 //! A runtime gives every host of a build of Windows the same entry of an index, so hosts that one
 //! image can serve share one: it is on the base that the oldest of them would take by itself.
@@ -9,9 +9,10 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use crate::diagnose::{Blame, Diagnose};
+use crate::dockerfile::stages::{Bases, StageBase, StageError, Stages};
 use crate::oci::base::{
     BaseImage, BaseRegistry, BaseRepository, HOST_PROCESS, HostProcessBase, HostProcessError,
-    Match, NameError, Resolution, ResolveError, SetAside,
+    Match, NameError, NamedBase, Resolution, ResolveError, SetAside,
 };
 use crate::oci::document::{Digest, Image};
 use crate::oci::reference::Reference;
@@ -46,12 +47,18 @@ impl fmt::Display for TargetHost {
     }
 }
 
-/// A recipe and the hosts that its images are for.
+/// What says how images are to be.
+pub enum Blueprint<'a> {
+    /// A recipe, and what it is filled in with.
+    Recipe(&'a Recipe, Settings<'a>),
+    /// A Dockerfile, with what was asked of it.
+    Dockerfile(&'a Stages),
+}
+
+/// A recipe or Dockerfile, and the hosts that its images are for.
 pub struct BuildRequest<'a> {
-    /// The recipe.
-    pub recipe: &'a Recipe,
-    /// What it is filled in with.
-    pub settings: Settings<'a>,
+    /// What is built.
+    pub blueprint: Blueprint<'a>,
     /// The hosts; none where the base is for any.
     pub hosts: &'a [TargetHost],
     /// Where base images come from.
@@ -71,6 +78,8 @@ pub struct PlannedImage {
     pub base: PlannedBase,
     /// What is made of it.
     pub plan: Plan,
+    /// What a Dockerfile's stages are based on; a recipe has none.
+    pub stage_bases: Bases,
     /// Base images that were passed over, and why.
     pub set_aside: Vec<SetAside>,
 }
@@ -171,6 +180,9 @@ pub enum PlanError {
     /// The recipe does not fit what was asked.
     #[error(transparent)]
     Recipe(#[from] RecipeError),
+    /// The Dockerfile cannot be carried out.
+    #[error(transparent)]
+    Dockerfile(#[from] StageError),
     /// The recipe's base is not the name of one.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -189,6 +201,7 @@ impl Diagnose for PlanError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Recipe(error) => error.hint(),
+            Self::Dockerfile(error) => error.hint(),
             Self::Name(error) => error.hint(),
             Self::HostProcess(error) => error.hint(),
             Self::NeedsWindowsInside(_) => {
@@ -201,6 +214,7 @@ impl Diagnose for PlanError {
     fn excerpt(&self) -> Option<String> {
         match self {
             Self::Recipe(error) => error.excerpt(),
+            Self::Dockerfile(error) => error.excerpt(),
             _ => None,
         }
     }
@@ -208,6 +222,7 @@ impl Diagnose for PlanError {
     fn blame(&self) -> Blame {
         match self {
             Self::Recipe(error) => error.blame(),
+            Self::Dockerfile(error) => error.blame(),
             Self::Name(error) => error.blame(),
             Self::HostProcess(error) => error.blame(),
             Self::NeedsWindowsInside(_) => Blame::Request,
@@ -216,64 +231,171 @@ impl Diagnose for PlanError {
     }
 }
 
+/// The bases that were found, and which host gets which.
+struct FoundBases {
+    /// The oldest hosts of those that share an image, in order.
+    asked_for: Vec<HostBuild>,
+    /// For each of these.
+    found: Vec<Resolution>,
+}
+
 impl BuildRequest<'_> {
-    /// Finds all bases at once and fills the recipe in for each host.
+    /// Finds all bases at once and fills the recipe in, or carries the Dockerfile out, for each host.
     pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, PlanError> {
-        let base = self.recipe.base(&self.settings)?;
+        let (recipe, settings) = match &self.blueprint {
+            Blueprint::Recipe(recipe, settings) => (*recipe, settings),
+            Blueprint::Dockerfile(stages) => return self.plan_stages(stages, registry).await,
+        };
+        let base = recipe.base(settings)?;
         if let Some(found) = HostProcessBase::find(&base, self.base_registry, registry).await? {
             let base = PlannedBase::from(found);
             let images = self.hosts_or_any();
             return images
-                .map(|host| self.planned(base.clone(), host, Vec::new()))
+                .map(|host| Self::planned(recipe, settings, base.clone(), host, Vec::new()))
                 .collect();
         }
         let repository = self.base_registry.repository(&base)?;
         let bases = BaseRepository::open(registry, &repository).await?;
-        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
-        let leaders: Vec<HostBuild> = builds
-            .iter()
-            .map(|host| self.leader(*host, &builds))
-            .collect();
-        let mut asked_for = leaders.clone();
-        asked_for.sort();
-        asked_for.dedup();
+        let asked_for = self.leaders();
         let bases = bases.of_one_flavour(&asked_for, self.wanted)?;
         let searches = asked_for
             .iter()
             .map(|host| bases.resolve(*host, self.wanted));
-        let mut found: Vec<Resolution> = try_join_all(searches).await?;
-        let versions: Vec<WindowsVersion> =
-            found.iter().map(|found| found.base.os_version).collect();
+        let found: Vec<Resolution> = try_join_all(searches).await?;
+        let mut bases = FoundBases { asked_for, found };
         self.hosts
             .iter()
-            .zip(leaders)
-            .map(|(host, leader)| {
-                let place = asked_for.partition_point(|asked_for| *asked_for < leader);
-                // What was passed over is told once.
-                let set_aside = std::mem::take(&mut found[place].set_aside);
-                let place = if self.shares() {
-                    common(place, &versions)
-                } else {
-                    place
-                };
-                let mut base = found[place].base.clone();
-                base.matched = Match::of(base.os_version, host.build);
-                self.planned(base.into(), Some(host), set_aside)
+            .map(|host| {
+                let (base, set_aside) = self.base_for(host, &mut bases);
+                Self::planned(recipe, settings, base, Some(host), set_aside)
             })
             .collect()
+    }
+
+    /// The same for a Dockerfile, whose stages may have several bases.
+    async fn plan_stages(
+        &self,
+        stages: &Stages,
+        registry: &Registry,
+    ) -> Result<Vec<PlannedImage>, PlanError> {
+        let asked_for = self.leaders();
+        let names = stages.bases();
+        let finding = names.iter().map(async |name| {
+            let base = self.base_registry.named(name)?;
+            let found = base.resolve(registry, &asked_for, self.wanted).await?;
+            let asked_for = asked_for.clone();
+            Ok::<_, PlanError>((base, FoundBases { asked_for, found }))
+        });
+        let mut found = try_join_all(finding).await?;
+        let plan_for = |host: &TargetHost| {
+            let mut bases = Bases::new();
+            let mut own = None;
+            let mut notes = Vec::new();
+            for (name, (named, found)) in names.iter().zip(&mut found) {
+                let (base, set_aside) = self.base_for(host, found);
+                notes.extend(other_windows(name, named, &base, host));
+                let known = StageBase {
+                    config: base.image.config().config.clone(),
+                    inside: Arc::clone(&base.inside),
+                };
+                bases.insert((*name).to_owned(), known);
+                if *name == stages.base() {
+                    own = Some((base, set_aside));
+                }
+            }
+            let outcome = stages.evaluate(&bases)?;
+            let Some((base, set_aside)) = own else {
+                unreachable!("the wanted stage's base is one of its bases");
+            };
+            notes.extend(outcome.notes);
+            let plan = Plan {
+                name: stages.name().to_owned(),
+                base: PlanBase {
+                    // They are among the instructions already.
+                    on_build: Vec::new(),
+                    ..base.for_plan()
+                },
+                host_build: Some(host.build.version),
+                instructions: Some(outcome.instructions),
+                notes,
+                ..Plan::default()
+            };
+            Ok(PlannedImage {
+                host: Some(host.clone()),
+                base,
+                plan,
+                stage_bases: bases,
+                set_aside,
+            })
+        };
+        self.hosts.iter().map(plan_for).collect()
+    }
+
+    /// Carries a Dockerfile out once more, on bases of which more is known by now.
+    pub fn look_again(&self, images: &mut [PlannedImage]) -> Result<(), PlanError> {
+        let Blueprint::Dockerfile(stages) = &self.blueprint else {
+            return Ok(());
+        };
+        for image in images {
+            if let Some(own) = image.stage_bases.get_mut(stages.base()) {
+                own.inside = Arc::clone(&image.base.inside);
+            }
+            let outcome = stages.evaluate(&image.stage_bases)?;
+            image.plan.instructions = Some(outcome.instructions);
+        }
+        Ok(())
+    }
+
+    /// The hosts whose bases are looked for: of those that share an image the oldest.
+    fn leaders(&self) -> Vec<HostBuild> {
+        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
+        let leaders = builds.iter().map(|host| self.leader(*host, &builds));
+        let mut asked_for: Vec<HostBuild> = leaders.collect();
+        asked_for.sort();
+        asked_for.dedup();
+        asked_for
+    }
+
+    /// The base of one host, and what was passed over for it, which is told once.
+    fn base_for(&self, host: &TargetHost, bases: &mut FoundBases) -> (PlannedBase, Vec<SetAside>) {
+        let builds: Vec<HostBuild> = self.hosts.iter().map(|host| host.build).collect();
+        let leader = self.leader(host.build, &builds);
+        let place = bases
+            .asked_for
+            .partition_point(|asked_for| *asked_for < leader);
+        let set_aside = std::mem::take(&mut bases.found[place].set_aside);
+        let place = if self.shares() {
+            let versions = bases.found.iter().map(|found| found.base.os_version);
+            common(place, &versions.collect::<Vec<_>>())
+        } else {
+            place
+        };
+        let mut base = bases.found[place].base.clone();
+        base.matched = Match::of(base.os_version, host.build);
+        (base.into(), set_aside)
     }
 
     /// The plans as far as they are known without a base, so that a mistake in the recipe or its folder
     /// is told before a registry is asked: none where that depends on the base, and hosts with the same
     /// plan share one.
     pub fn drafts(&self) -> Result<Vec<Plan>, PlanError> {
-        let name = self.recipe.base(&self.settings)?;
+        let (recipe, settings) = match &self.blueprint {
+            Blueprint::Recipe(recipe, settings) => (*recipe, settings),
+            Blueprint::Dockerfile(stages) => {
+                stages.check()?;
+                for name in stages.bases() {
+                    self.base_registry.named(name)?;
+                }
+                return Ok(Vec::new());
+            }
+        };
+        let name = recipe.base(settings)?;
         let brings_windows = !HostProcessBase::is_named(&name);
         if brings_windows {
             self.base_registry.repository(&name)?;
         }
         let mut drafts: Vec<Plan> = Vec::new();
-        if self.recipe.depends_on_base() {
+        if recipe.depends_on_base() {
             return Ok(drafts);
         }
         let first = self.hosts.first().map(|host| host.build.version);
@@ -287,7 +409,7 @@ impl BuildRequest<'_> {
         };
         for host in self.hosts_or_any() {
             let version = host.map(|host| host.build.version);
-            let draft = self.recipe.plan(base.clone(), version, &self.settings)?;
+            let draft = recipe.plan(base.clone(), version, settings)?;
             draft.check_base()?;
             let is_known = drafts
                 .iter()
@@ -307,18 +429,20 @@ impl BuildRequest<'_> {
 
     /// Fills the recipe in for one base and one host.
     fn planned(
-        &self,
+        recipe: &Recipe,
+        settings: &Settings<'_>,
         base: PlannedBase,
         host: Option<&TargetHost>,
         set_aside: Vec<SetAside>,
     ) -> Result<PlannedImage, PlanError> {
         let version = host.map(|host| host.build.version);
-        let plan = self.recipe.plan(base.for_plan(), version, &self.settings)?;
+        let plan = recipe.plan(base.for_plan(), version, settings)?;
         plan.check_base()?;
         Ok(PlannedImage {
             host: host.cloned(),
             base,
             plan,
+            stage_bases: Bases::new(),
             set_aside,
         })
     }
@@ -335,6 +459,23 @@ impl BuildRequest<'_> {
     fn shares(&self) -> bool {
         self.is_shared && self.wanted == Match::Nearest
     }
+}
+
+/// What to say where a Dockerfile names another Windows than the host gets.
+fn other_windows(
+    name: &str,
+    named: &NamedBase,
+    base: &PlannedBase,
+    host: &TargetHost,
+) -> Option<String> {
+    let NamedBase::OfHost { build, .. } = named else {
+        return None;
+    };
+    let got = base.os_version.filter(|version| version.build != *build)?;
+    Some(format!(
+        "{name} is of build {build}; for host {} its place takes build {}",
+        host.build, got.build
+    ))
 }
 
 /// The host whose base another one takes: the oldest that accepts the same images. What starts on

@@ -45,6 +45,21 @@ fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), Laye
                 begin(open.size, blocks)?;
                 open.copy(blocks)?
             }
+            Content::File(Source::Part(part)) => {
+                begin(part.length(), blocks)?;
+                let mut source = part.open().map_err(LayerError::Write)?;
+                let mut left = part.length();
+                while left > 0 {
+                    let room = blocks.room()?;
+                    let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
+                    source
+                        .read_exact(&mut room[..most])
+                        .map_err(LayerError::Write)?;
+                    blocks.advance(most);
+                    left -= most as u64;
+                }
+                part.length()
+            }
             Content::File(Source::Bytes(bytes)) => {
                 begin(bytes.len() as u64, blocks)?;
                 blocks.write(bytes)?;

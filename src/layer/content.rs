@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use crate::files::Part;
+
 use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
@@ -26,6 +28,8 @@ pub enum Source {
     Path(PathBuf),
     /// Bytes in memory.
     Bytes(Bytes),
+    /// A part of a file without a name.
+    Part(Part),
 }
 
 /// What a symbolic link points to; Windows wants to know when the link is made.
@@ -187,6 +191,12 @@ impl Layer {
 impl From<PathBuf> for Source {
     fn from(path: PathBuf) -> Self {
         Self::Path(path)
+    }
+}
+
+impl From<Part> for Source {
+    fn from(part: Part) -> Self {
+        Self::Part(part)
     }
 }
 

@@ -76,7 +76,7 @@ impl Walk<'_> {
             } else if kind.is_file() {
                 self.layer.file(in_layer, path);
             } else if kind.is_symlink() {
-                let (target, to) = self.link(&path, inside)?;
+                let (target, to) = link(self.root, &path, inside)?;
                 self.layer.symlink(in_layer, target, to)?;
             } else {
                 return Err(LayerError::NotAFile { path });
@@ -98,43 +98,43 @@ impl Walk<'_> {
             None => inside.parse()?,
         })
     }
+}
 
-    /// The target of a link in the folder `inside`, with what it points to.
-    fn link(&self, path: &Path, inside: &str) -> Result<(String, LinkTo), LayerError> {
-        let target = fs::read_link(path).map_err(|source| unreadable(path, source))?;
-        let refused = |problem| LayerError::Link {
-            path: path.to_owned(),
-            target: target.display().to_string(),
-            problem,
-        };
-        let mut names = Vec::new();
-        for component in target.components() {
-            names.push(match component {
-                Component::CurDir => continue,
-                Component::ParentDir => "..",
-                Component::Normal(name) => name.to_str().ok_or_else(|| LayerError::NotUnicode {
-                    path: path.to_owned(),
-                })?,
-                Component::RootDir | Component::Prefix(_) => {
-                    return Err(refused("only a relative target is the same in the image"));
-                }
-            });
-        }
-        let meant = resolve(inside, &names).ok_or_else(|| refused("that is outside the folder"))?;
-        let pointed_to = fs::metadata(self.on_disk(&meant))
-            .map_err(|_| refused("there is nothing that could be read"))?;
-        let to = if pointed_to.is_dir() {
-            LinkTo::Directory
-        } else {
-            LinkTo::File
-        };
-        let target = if names.is_empty() {
-            ".".to_owned()
-        } else {
-            names.join("/")
-        };
-        Ok((target, to))
+/// The target of a link in the folder `inside` of a folder, with what it points to.
+pub fn link(root: &Path, path: &Path, inside: &str) -> Result<(String, LinkTo), LayerError> {
+    let target = fs::read_link(path).map_err(|source| unreadable(path, source))?;
+    let refused = |problem| LayerError::Link {
+        path: path.to_owned(),
+        target: target.display().to_string(),
+        problem,
+    };
+    let mut names = Vec::new();
+    for component in target.components() {
+        names.push(match component {
+            Component::CurDir => continue,
+            Component::ParentDir => "..",
+            Component::Normal(name) => name.to_str().ok_or_else(|| LayerError::NotUnicode {
+                path: path.to_owned(),
+            })?,
+            Component::RootDir | Component::Prefix(_) => {
+                return Err(refused("only a relative target is the same in the image"));
+            }
+        });
     }
+    let meant = resolve(inside, &names).ok_or_else(|| refused("that is outside the folder"))?;
+    let pointed_to = fs::metadata(root.join(&meant))
+        .map_err(|_| refused("there is nothing that could be read"))?;
+    let to = if pointed_to.is_dir() {
+        LinkTo::Directory
+    } else {
+        LinkTo::File
+    };
+    let target = if names.is_empty() {
+        ".".to_owned()
+    } else {
+        names.join("/")
+    };
+    Ok((target, to))
 }
 
 fn join(folder: &str, name: &str) -> String {

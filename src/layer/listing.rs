@@ -1,7 +1,7 @@
 //! The files that a plan puts into an image, by name and size; and those among them that look as if
 //! they were to stay at home.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::content::{Content, Layer, Source};
 use super::error::LayerError;
 use crate::files;
-use crate::recipe::{Plan, PlannedFile};
+use crate::recipe::{Instructions, Plan};
 
 /// How much of a file is read to see whether it has a private key.
 const KEY_LIMIT: u64 = 64 * 1024;
@@ -27,12 +27,24 @@ pub struct Listed {
 
 /// The files that a plan puts into an image.
 pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
-    let mut layer = Layer::new(0);
-    layer.planned_files(&plan.files)?;
+    // A later layer's file takes the place of an earlier one's.
+    let mut all = BTreeMap::new();
+    for layer in layers(plan)? {
+        for (path, content) in layer.drive()? {
+            let key = path.to_lowercase();
+            if matches!(content, Content::Deletion) {
+                let below = format!("{key}/");
+                all.retain(|known: &String, _| *known != key && !known.starts_with(&below));
+            } else {
+                all.insert(key, (path, content.clone()));
+            }
+        }
+    }
     let mut files = Vec::new();
-    for (path, content) in layer.drive()? {
+    for (path, content) in all.values() {
         let size = match content {
             Content::File(Source::Bytes(bytes)) => bytes.len() as u64,
+            Content::File(Source::Part(part)) => part.length(),
             Content::File(Source::Path(file)) => {
                 let found = fs::metadata(file).map_err(|source| LayerError::Read {
                     path: file.clone(),
@@ -53,12 +65,27 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
     Ok(files)
 }
 
-/// What of a plan's files looks like a secret: where each is on disk.
-pub fn secrets(files: &[PlannedFile]) -> Result<BTreeSet<String>, LayerError> {
-    let mut layer = Layer::new(0);
-    layer.planned_files(files)?;
-    let entries = layer.drive()?;
-    Ok(entries.into_iter().filter_map(secret).collect())
+/// What among a plan's files looks like a secret: where each is on disk.
+pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
+    let mut found = BTreeSet::new();
+    for layer in layers(plan)? {
+        found.extend(layer.drive()?.into_iter().filter_map(secret));
+    }
+    Ok(found)
+}
+
+/// The files of each layer of a plan.
+fn layers(plan: &Plan) -> Result<Vec<Layer>, LayerError> {
+    let mut layers = Vec::new();
+    for step in plan.instructions.iter().flat_map(Instructions::layers) {
+        let mut layer = Layer::new(0);
+        layer.planned_entries(&step.entries)?;
+        layers.push(layer);
+    }
+    let mut own = Layer::new(0);
+    own.planned_files(&plan.files)?;
+    layers.push(own);
+    Ok(layers)
 }
 
 /// Where something is that looks like a secret; a `.git` for all that is in it.

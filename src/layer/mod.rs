@@ -46,6 +46,7 @@ pub use compress::Compression;
 pub use content::{Content, Layer, LinkTo, Source};
 pub use descriptor::Security;
 pub use error::LayerError;
+pub use folder::link;
 pub use granted::GrantError;
 pub use listing::{Listed, listing, secrets};
 pub use path::{LayerPath, PathError};

@@ -1,10 +1,11 @@
 //! Rules about `FROM`: which Windows the base image is, whether it stays that, and whether it runs
 //! on the host.
 
-use super::reader::{Edit, Instruction};
+use super::correction::Edit;
 use super::reference::{Platform, Reference, TagVersion};
 use super::stage::{Base, Stage};
 use super::{Findings, Options, Rule, Severity};
+use crate::dockerfile::source::Instruction;
 use crate::windows::compat::{self, HostBuild, Isolation, Outcome, base_release_for};
 use crate::windows::release::{self, ReleaseKind};
 use crate::windows::update::{Update, UpdateKind, Updates};

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use super::reader::Instruction;
 use super::shell::BaseShell;
 use super::stage::{Stage, Step};
 use super::{Findings, Rule, Severity, args_escaped};
+use crate::dockerfile::source::Instruction;
 use crate::windows::quoting::argv::{self, Reader};
 use crate::windows::quoting::{cmd, exec_form, powershell, script};
 

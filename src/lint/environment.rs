@@ -1,9 +1,9 @@
 //! `ENV PATH` with `%PATH%` in it, which only cmd would replace.
 
-use super::reader::Instruction;
 use super::shell::BaseShell;
 use super::stage::{Base, Stage, Step};
 use super::{Findings, Rule, Severity};
+use crate::dockerfile::source::Instruction;
 
 pub(super) fn check(stage: &Stage<'_>, step: &Step<'_>, findings: &mut Findings<'_>) {
     if step.instruction.keyword != "ENV" {

@@ -1,6 +1,6 @@
 //! IIS settings that name a file extension without its dot, and so match nothing.
 
-use super::reader::Edit;
+use super::correction::Edit;
 use super::stage::Step;
 use super::{Findings, Rule, Severity};
 

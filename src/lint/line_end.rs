@@ -1,9 +1,9 @@
 //! A path that ends in a backslash at the end of a line, which joins the line with the next one.
 
-use super::reader::{Dockerfile, Join, begins_instruction};
 use super::shell::BaseShell;
 use super::stage::Step;
 use super::{Findings, Rule, Severity};
+use crate::dockerfile::source::{Dockerfile, Join, begins_instruction};
 use crate::windows::quoting::Escape;
 use crate::windows::quoting::{argv, powershell};
 

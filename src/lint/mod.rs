@@ -14,7 +14,6 @@ mod line_end;
 mod nano;
 mod offer;
 mod quotes;
-mod reader;
 mod reference;
 mod registry;
 mod shell;
@@ -32,8 +31,8 @@ use crate::windows::version::WindowsVersion;
 pub use offer::{Offer, offers};
 pub use shell::BaseShell;
 
-use correction::Correction;
-use reader::{Dockerfile, Edit, Instruction};
+use crate::dockerfile::source::{Dockerfile, Instruction};
+use correction::{Correction, Edit};
 use reference::Platform;
 
 /// What the text itself does not say.

@@ -1,9 +1,9 @@
 //! Programs that Nano Server does not have, and what its ordinary user may not do.
 
-use super::reader::Instruction;
 use super::stage::{Base, Stage, Step};
 use super::words::{Command, commands, program_name};
 use super::{Findings, Rule, Severity};
+use crate::dockerfile::source::Instruction;
 
 /// Programs that are in Server Core and not in Nano Server, and what to do instead.
 const LACKING: [(&str, &str); 3] = [

@@ -1,10 +1,10 @@
 //! What a recipe says without Windows, where a Dockerfile has Windows run a command for it.
 
 use super::Options;
-use super::reader::Dockerfile;
 use super::reference::Platform;
 use super::stage;
 use super::words::{Command, commands};
+use crate::dockerfile::source::Dockerfile;
 
 /// Something that a recipe can say.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -11,10 +11,11 @@ mod health;
 mod line;
 mod powershell;
 
-use super::reader::{Edit, Instruction};
+use super::correction::Edit;
 use super::shell::BaseShell;
 use super::stage::Step;
 use super::{Findings, Rule, Severity};
+use crate::dockerfile::source::Instruction;
 
 use powershell::Reading;
 
@@ -25,7 +26,7 @@ pub(super) fn check(step: &Step<'_>, findings: &mut Findings<'_>) {
         return;
     }
     let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
-    if !is_command || instruction.has_here_document || instruction.is_meant_as_json() {
+    if !is_command || instruction.has_here_document() || instruction.is_meant_as_json() {
         return;
     }
     let text = instruction.text();

@@ -5,7 +5,7 @@ mod change;
 
 use std::collections::HashSet;
 
-use super::reader::Edit;
+use super::correction::Edit;
 use super::reference::Platform;
 use super::stage::{Base, Stage, Step};
 use super::words::{Command, Word, commands};

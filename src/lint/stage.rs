@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use super::Options;
-use super::reader::{Dockerfile, Instruction};
 use super::reference::{Platform, Reference};
 use super::shell::BaseShell;
+use crate::dockerfile::expand::Lexer;
+use crate::dockerfile::source::{Dockerfile, Instruction};
 use crate::windows::quoting::Escape;
 
 /// What a stage begins with.
@@ -45,6 +46,7 @@ struct Reader<'a> {
     arguments: HashMap<String, String>,
     stages: Vec<Stage<'a>>,
     names: HashMap<String, usize>,
+    escape: Escape,
 }
 
 pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Stage<'a>> {
@@ -52,6 +54,7 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Sta
         arguments: HashMap::new(),
         stages: Vec::new(),
         names: HashMap::new(),
+        escape: file.escape,
     };
     for instruction in &file.instructions {
         match (instruction.keyword.as_str(), reader.stages.last_mut()) {
@@ -128,7 +131,7 @@ impl<'a> Reader<'a> {
         let mut words = from.text().split_whitespace();
         let image = words
             .next()
-            .and_then(|word| expand(&word.replace(['"', '\''], ""), &self.arguments))
+            .and_then(|word| expand(word, &self.arguments, self.escape))
             .filter(|image| image.chars().all(is_of_reference));
         let name = match (words.next(), words.next()) {
             (Some(word), Some(name)) if word.eq_ignore_ascii_case("as") => {
@@ -193,30 +196,9 @@ fn defaults(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Puts in the values of `$NAME`, `${NAME}` and `${NAME:-default}`; `None` if one is not known.
-fn expand(word: &str, arguments: &HashMap<String, String>) -> Option<String> {
-    let mut out = String::new();
-    let mut rest = word;
-    while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
-        let (name, default, remaining) = match after.strip_prefix('{') {
-            Some(braced) => {
-                let (inside, remaining) = braced.split_once('}')?;
-                match inside.split_once(":-") {
-                    Some((name, default)) => (name, Some(default), remaining),
-                    None => (inside, None, remaining),
-                }
-            }
-            None => {
-                let end = after
-                    .find(|c: char| !c.is_ascii_alphanumeric() && c != '_')
-                    .unwrap_or(after.len());
-                (&after[..end], None, &after[end..])
-            }
-        };
-        out.push_str(arguments.get(name).map(String::as_str).or(default)?);
-        rest = remaining;
-    }
-    out.push_str(rest);
-    (!out.is_empty()).then_some(out)
+/// Puts in the values of variables; `None` if one is not known.
+fn expand(word: &str, arguments: &HashMap<String, String>, escape: Escape) -> Option<String> {
+    let value = |name: &str| arguments.get(name).cloned();
+    let expanded = Lexer::new(escape).expand(word, &value).ok()?;
+    (expanded.unset.is_empty() && !expanded.text.is_empty()).then_some(expanded.text)
 }

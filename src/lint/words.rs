@@ -5,9 +5,10 @@
 
 use std::ops::Range;
 
-use super::reader::{Edit, Instruction};
+use super::correction::Edit;
 use super::shell::BaseShell;
 use super::stage::Step;
+use crate::dockerfile::source::Instruction;
 
 /// A word, and where it is in the instruction's joined text, quotes and all.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +75,7 @@ enum Grammar {
 pub(super) fn commands(step: &Step<'_>) -> Vec<Command> {
     let instruction = step.instruction;
     let is_command = matches!(instruction.keyword.as_str(), "RUN" | "CMD" | "ENTRYPOINT");
-    if !is_command || instruction.has_here_document {
+    if !is_command || instruction.has_here_document() {
         return Vec::new();
     }
     let mut search = Search {

@@ -16,6 +16,23 @@ pub const FILE_NAME: &str = ".dockerignore";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ignore(Vec<Rule>);
 
+/// A pattern for the path of a file, as Go's `filepath.Match` reads it: `*` and `?` stand for no slash,
+/// and the whole path has to match.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob(Vec<Piece>);
+
+impl Glob {
+    /// Reads a pattern.
+    pub fn parse(text: &str) -> Result<Self, &'static str> {
+        parse(text, false).map(Self)
+    }
+
+    /// Whether it stands for a path.
+    pub fn matches(&self, path: &str) -> bool {
+        matches(&self.0, path, true)
+    }
+}
+
 /// A file with rules that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum IgnoreError {
@@ -73,11 +90,18 @@ enum Piece {
 impl Ignore {
     /// The rules that a folder brings along; none where it has no such file.
     pub fn of_folder(folder: &Path) -> Result<Self, IgnoreError> {
-        let path = folder.join(FILE_NAME);
-        match files::read(&path, LARGEST_TEXT) {
-            Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), &path),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(source) => Err(IgnoreError::Read { path, source }),
+        Ok(Self::of_file(&folder.join(FILE_NAME))?.unwrap_or_default())
+    }
+
+    /// The rules in a file, where there is one.
+    pub fn of_file(path: &Path) -> Result<Option<Self>, IgnoreError> {
+        match files::read(path, LARGEST_TEXT) {
+            Ok(bytes) => Self::read(&String::from_utf8_lossy(&bytes), path).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(IgnoreError::Read {
+                path: path.to_owned(),
+                source,
+            }),
         }
     }
 
@@ -104,7 +128,7 @@ impl Ignore {
             if pattern.is_empty() {
                 return Err(failed("there is nothing after the !"));
             }
-            let pattern = parse(&clean(pattern)).map_err(failed)?;
+            let pattern = parse(&clean(pattern), true).map_err(failed)?;
             rules.push(Rule { includes, pattern });
         }
         Ok(Self(rules))
@@ -115,7 +139,7 @@ impl Ignore {
         let mut left_out = false;
         for rule in &self.0 {
             // A rule that would change nothing need not be asked.
-            if rule.includes == left_out && matches(&rule.pattern, path) {
+            if rule.includes == left_out && matches(&rule.pattern, path, false) {
                 left_out = !rule.includes;
             }
         }
@@ -153,12 +177,13 @@ fn clean(pattern: &str) -> String {
     names.join("/")
 }
 
-fn parse(pattern: &str) -> Result<Vec<Piece>, &'static str> {
+/// `**` stands for folders only where the pattern may have any.
+fn parse(pattern: &str, has_folders: bool) -> Result<Vec<Piece>, &'static str> {
     let mut pieces = Vec::new();
     let mut rest = pattern.chars().peekable();
     while let Some(character) = rest.next() {
         let piece = match character {
-            '*' if rest.next_if_eq(&'*').is_some() => {
+            '*' if has_folders && rest.next_if_eq(&'*').is_some() => {
                 rest.next_if_eq(&'/');
                 if rest.peek().is_none() {
                     Piece::Rest
@@ -213,14 +238,14 @@ fn bound(item: (char, bool)) -> Result<char, &'static str> {
     }
 }
 
-/// Whether a pattern stands for a path or for a folder that it is in. All ways through the pattern
+/// Whether a pattern stands for a path or, unless for the whole of it, for a folder that it is in. All ways through the pattern
 /// are followed at once, so that no pattern takes long.
-fn matches(pattern: &[Piece], path: &str) -> bool {
+fn matches(pattern: &[Piece], path: &str, whole: bool) -> bool {
     let mut reached = vec![false; pattern.len() + 1];
     reached[0] = true;
     skip_optional(pattern, &mut reached);
     for character in path.chars() {
-        if character == '/' && reached[pattern.len()] {
+        if !whole && character == '/' && reached[pattern.len()] {
             return true;
         }
         let mut next = vec![false; pattern.len() + 1];

@@ -34,6 +34,7 @@ mod file;
 mod files;
 mod host_process;
 mod iis;
+mod instructions;
 mod library;
 mod mistake;
 mod on_disk;
@@ -52,9 +53,10 @@ use crate::files::{LARGEST_TEXT, read_text};
 use file::RecipeFile;
 pub use file::{VariableType, schema};
 pub use host_process::NeedsWindowsInside;
+pub use instructions::{Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep};
 pub use library::{ShippedRecipe, shipped};
 pub use on_disk::{LeftOut, OnDisk};
-pub use plan::{Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
+pub use plan::{Brought, Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
 use text::{Text, Values};
 
 /// What every recipe can use beside its own variables.

@@ -8,9 +8,11 @@ use toml::Spanned;
 
 use super::file::RunEntry;
 use super::iis::name_pool;
+use super::instructions::Instructions;
 use super::on_disk::OnDisk;
 use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
+use crate::files::Part;
 use crate::foreign::Foreign;
 use crate::shim;
 use crate::windows::access::Access;
@@ -26,7 +28,7 @@ use crate::windows::version::WindowsVersion;
 use wincimg_shim::limit::VARIABLE as STOP_TIMEOUT;
 
 /// Everything about an image to be made. Equal plans make equal images.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Plan {
     /// The image's name, without registry and tag.
     pub name: String,
@@ -34,6 +36,9 @@ pub struct Plan {
     pub base: PlanBase,
     /// The host that it is for; none where it is for any.
     pub host_build: Option<WindowsVersion>,
+    /// What a Dockerfile's instructions do to the base, before all that follows; a recipe has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions: Option<Instructions>,
     /// What is put into it; no two may be the same file.
     pub files: Vec<PlannedFile>,
     /// Changes to its registry, in order, without those that other fields stand for.
@@ -76,7 +81,7 @@ pub struct Plan {
 }
 
 /// The image that another one is built on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct PlanBase {
     /// Its reference with a tag.
     pub name: String,
@@ -123,8 +128,25 @@ pub enum FileSource {
     Disk(OnDisk),
     /// The text itself.
     Text(String),
+    /// A file that was fetched or unpacked for this build.
+    Brought(Brought),
     /// A program that wincimg brings along.
     Embedded(Embedded),
+}
+
+/// A file that was fetched or unpacked for a build, and is kept until that ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Brought {
+    /// Its bytes.
+    pub part: Part,
+    /// Where it came from.
+    pub from: String,
+}
+
+impl Serialize for Brought {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.from.serialize(serializer)
+    }
 }
 
 /// A program that wincimg brings along.
@@ -236,6 +258,7 @@ impl fmt::Display for FileSource {
         match self {
             Self::Disk(source) => write!(f, "{}", source.path.display()),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
+            Self::Brought(file) => f.write_str(&file.from),
             Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }
     }
@@ -256,6 +279,9 @@ impl fmt::Display for Plan {
         writeln!(f, "            {}", self.base.digest)?;
         for trigger in &self.base.on_build {
             writeln!(f, "onbuild     {}", Foreign(trigger))?;
+        }
+        if let Some(instructions) = &self.instructions {
+            write!(f, "{instructions}")?;
         }
         for file in &self.files {
             writeln!(
@@ -391,6 +417,7 @@ impl Recipe {
             name: self.name().to_owned(),
             base,
             host_build,
+            instructions: None,
             files: file
                 .files
                 .iter()

@@ -16,7 +16,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flate2::Compression;
 use flate2::read::GzDecoder;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 use wincimg::oci::document::{Document, Flavour, Index, Verbatim};
 
@@ -433,8 +435,7 @@ fn buildkit_makes_the_same_images_but_for_what_is_known() {
         std::os::unix::fs::symlink("x.txt", site.path(&format!("{recipe}/files/deep/er/link")))
             .unwrap();
     }
-    let mut met = [false; ALLOWED.len()];
-    let mut unknown = Vec::new();
+    let mut known = Known::new(&ALLOWED);
     for (recipe, layers, settings) in [
         ("pause", 1, &[][..]),
         ("app", 1, &["--set", "program=server.exe"]),
@@ -465,27 +466,162 @@ fn buildkit_makes_the_same_images_but_for_what_is_known() {
             .args(["--output", &output]);
         json_of(&mut command);
         let direct = read(&site.path(&format!("direct-{name}")), layers);
-        let found = differences(&direct, &read(&layout, layers));
+        known.sort_out(name, differences(&direct, &read(&layout, layers)));
+    }
+    known.check();
+}
+
+/// A Dockerfile with everything that needs no Windows; `BASE` stands for the base.
+const DOCKERFILE: &str = r#"# escape=`
+ARG VERSION=1.22.3
+FROM BASE AS files
+WORKDIR /out
+COPY dist/ ./static/
+COPY app/lib/*.dll lib/
+
+FROM BASE
+ARG VERSION
+ENV APP_VERSION=${VERSION%.*} MESSAGE="a b" PLAIN=x`$y
+ENV OLD the rest
+LABEL team="web servers" version=$VERSION
+WORKDIR C:\app
+COPY app .
+COPY app/server.exe renamed.exe
+COPY app/server.exe lib
+COPY ["site/index.html", "site/other page.html", "pages/"]
+COPY --from=files /out/static /app/static
+COPY --from=0 C:\out\lib\ lib2\
+COPY --exclude=**/*.log logs /logs/
+ADD bundle.tar.gz /opt/
+ADD bundle.zip /opt/
+COPY <<EOF <<'RAW' /app/made/
+version $VERSION
+EOF
+version $VERSION
+RAW
+EXPOSE 80 53/udp 8000-8002
+VOLUME C:/data
+USER ContainerUser
+WORKDIR inner
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=30s --retries=3 CMD ["C:\\app\\server.exe", "--health"]
+ONBUILD COPY . /site
+ENTRYPOINT ["C:\\app\\server.exe"]
+CMD ["serve"]
+"#;
+
+/// The same for Dockerfiles.
+const ALLOWED_OF_DOCKERFILES: [Allowed; 2] = [
+    Allowed {
+        what: "config WorkingDir",
+        is: |direct, buildkit| direct.strip_prefix("\"C:") == buildkit.strip_prefix('"'),
+        reason: "BuildKit leaves the drive out; Windows takes both for C:",
+    },
+    Allowed {
+        what: "config ArgsEscaped",
+        is: |direct, buildkit| (direct, buildkit) == ("-", "true"),
+        reason: "BuildKit marks every CMD as ready; Docker's builder for Windows does not",
+    },
+];
+
+#[test]
+fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
+    let site = Site::new();
+    let Some(buildkit) = BuildKit::start(&site.host()) else {
+        return;
+    };
+    publish_base(&site);
+    let base = format!("{}/mcr/windows/servercore:10.0.17763.973", site.host());
+    site.write("docker/Dockerfile", DOCKERFILE.replace("BASE", &base));
+    for file in [
+        "dist/index.html",
+        "dist/deep/er/ü.txt",
+        "app/server.exe",
+        "app/lib/a.dll",
+        "app/lib/b.txt",
+        "site/index.html",
+        "site/other page.html",
+        "logs/one.txt",
+        "logs/in/two.log",
+        "bundle.zip",
+    ] {
+        site.write(&format!("docker/{file}"), file);
+    }
+    fs::create_dir_all(site.path("docker/app/empty")).unwrap();
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let mut header = tar::Header::new_gnu();
+    header.set_size(3);
+    header.set_mode(0o644);
+    tar.append_data(&mut header, "in/one.txt", &b"one"[..])
+        .unwrap();
+    site.write(
+        "docker/bundle.tar.gz",
+        tar.into_inner().unwrap().finish().unwrap(),
+    );
+    let layout = site.path("buildkit");
+    buildkit.build(&site.path("docker"), &layout);
+    let mut command = site.build("./docker");
+    command.args(["--host-build", "17763.973", "--output", "oci:direct"]);
+    json_of(&mut command);
+    let (direct, buildkit) = (read(&site.path("direct"), 2), read(&layout, 2));
+    let mut known = Known::new(&ALLOWED_OF_DOCKERFILES);
+    known.sort_out("docker", differences(&direct, &buildkit));
+    known.check();
+    let history = |built: &Built| -> Vec<String> {
+        let steps = built.config["history"].as_array().unwrap().iter();
+        let texts = steps.filter_map(|step| step["created_by"].as_str());
+        texts
+            .map(|text| text.replace("C:", "").replace('\\', "/"))
+            .collect()
+    };
+    for (ours, theirs) in history(&direct).iter().zip(history(&buildkit)) {
+        println!("{ours}\n{theirs}\n");
+    }
+}
+
+/// Differences, sorted into those that are known and others.
+struct Known {
+    allowed: &'static [Allowed],
+    met: Vec<bool>,
+    unknown: Vec<String>,
+}
+
+impl Known {
+    fn new(allowed: &'static [Allowed]) -> Self {
+        Self {
+            allowed,
+            met: vec![false; allowed.len()],
+            unknown: Vec::new(),
+        }
+    }
+
+    fn sort_out(&mut self, name: &str, found: Vec<Difference>) {
         for difference in found {
-            let known = ALLOWED.iter().position(|allowed| {
+            let known = self.allowed.iter().position(|allowed| {
                 difference.what == allowed.what
                     && (allowed.is)(&difference.direct, &difference.buildkit)
             });
             match known {
                 Some(place) => {
-                    met[place] = true;
-                    println!("{name}: {difference} (known: {})", ALLOWED[place].reason);
+                    self.met[place] = true;
+                    println!(
+                        "{name}: {difference} (known: {})",
+                        self.allowed[place].reason
+                    );
                 }
-                None => unknown.push(format!("{name}: {difference}")),
+                None => self.unknown.push(format!("{name}: {difference}")),
             }
         }
     }
-    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
-    for (allowed, met) in ALLOWED.iter().zip(met) {
-        assert!(
-            met,
-            "no longer different: {} ({})",
-            allowed.what, allowed.reason
-        );
+
+    fn check(&self) {
+        assert!(self.unknown.is_empty(), "{}", self.unknown.join("\n"));
+        for (allowed, met) in self.allowed.iter().zip(&self.met) {
+            assert!(
+                met,
+                "no longer different: {} ({})",
+                allowed.what, allowed.reason
+            );
+        }
     }
 }

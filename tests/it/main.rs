@@ -20,6 +20,7 @@ mod defaults;
 mod demo;
 mod demo_cli;
 mod docker_cli;
+mod dockerfile_build;
 mod dockerignore;
 mod docs;
 mod doctor;

@@ -94,15 +94,18 @@ impl DaemonArgs {
         Ok((daemon, info))
     }
 
+    /// The build arguments with their values.
+    pub(super) fn arguments(&self) -> Vec<(String, String)> {
+        let arguments = self.arguments.iter();
+        let arguments = arguments.filter_map(|argument| match argument.split_once('=') {
+            Some((name, value)) => Some((name.to_owned(), value.to_owned())),
+            None => Some((argument.clone(), std::env::var(argument).ok()?)),
+        });
+        arguments.collect()
+    }
+
     fn options(&self, created: Option<Timestamp>, endpoint: &Endpoint) -> BuildOptions {
-        let arguments =
-            self.arguments
-                .iter()
-                .filter_map(|argument| match argument.split_once('=') {
-                    Some((name, value)) => Some((name.to_owned(), value.to_owned())),
-                    None => Some((argument.clone(), std::env::var(argument).ok()?)),
-                });
-        let mut arguments = arguments.collect();
+        let mut arguments = self.arguments().into_iter().collect();
         endpoint.settings.add_proxies(&mut arguments);
         BuildOptions {
             arguments,

@@ -1,6 +1,7 @@
 //! The way of images to one destination: sent from here in parts, pushed by the daemon that made
 //! them, or saved by it and sent from here.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
@@ -95,13 +96,15 @@ impl<'a> Route<'a> {
         }
         let (copier, sink) = (&self.copier, self.sink);
         let added = async {
-            match &assembled.added {
-                Some(layer) => {
-                    let descriptor = layer.descriptor(image.manifest().flavour());
-                    copier.put(&descriptor, layer.bytes(), sink).await.map(drop)
-                }
-                None => Ok(()),
-            }
+            // Two instructions may make the same layer.
+            let mut seen = BTreeSet::new();
+            let layers = assembled.added.iter();
+            let layers = layers.filter(|layer| seen.insert(layer.diff_id().to_string()));
+            let put = layers.map(async |layer| {
+                let descriptor = layer.descriptor(image.manifest().flavour());
+                copier.put(&descriptor, layer.bytes(), sink).await.map(drop)
+            });
+            try_join_all(put).await.map(drop)
         };
         let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
         let base = async {

@@ -15,7 +15,7 @@ use crate::demo::{DemoRegistry, add_base_images};
 use crate::diagnose::Diagnose;
 use crate::dockerfile::Rendered;
 use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
-use crate::engine::plans::{BuildRequest, PlannedImage, TargetHost};
+use crate::engine::plans::{Blueprint, BuildRequest, PlannedImage, TargetHost};
 use crate::engine::publication::{IndexWhen, Naming, Publication};
 use crate::oci::base::{BaseImage, Match};
 use crate::oci::document::{Image, sha256};
@@ -143,11 +143,13 @@ async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec
         })
         .collect();
     let request = BuildRequest {
-        recipe: &Recipe::load(&path).unwrap(),
-        settings: Settings {
-            values: &BTreeMap::new(),
-            context: folder.path(),
-        },
+        blueprint: Blueprint::Recipe(
+            &Recipe::load(&path).unwrap(),
+            Settings {
+                values: &BTreeMap::new(),
+                context: folder.path(),
+            },
+        ),
         hosts: &hosts,
         base_registry: &bases.parse().unwrap(),
         wanted: Match::Exact,

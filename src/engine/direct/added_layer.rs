@@ -17,7 +17,7 @@ use crate::layer::{
 use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Platform};
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
-use crate::recipe::Plan;
+use crate::recipe::{Instructions, Plan, PlannedLayer};
 use crate::windows::hive::{FileTime, empty_hive, layer_hives};
 use crate::windows::inside::Unseen;
 use crate::windows::path::ImagePath;
@@ -70,7 +70,7 @@ impl AddedLayer {
     }
 
     /// The digest of the layer's tar.
-    pub(super) fn diff_id(&self) -> Digest {
+    pub(in crate::engine) fn diff_id(&self) -> Digest {
         self.written.diff_id.clone()
     }
 
@@ -95,16 +95,38 @@ impl AddedLayers {
         progress: &dyn Progress,
     ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
         let layer = describe(plan, base, timestamp)?;
+        self.written(&layer, plan, options, progress)
+    }
+
+    /// The layer of one instruction of a Dockerfile, in the same way.
+    pub(super) fn of_step(
+        &self,
+        step: &PlannedLayer,
+        plan: &Plan,
+        base: Base<'_>,
+        timestamp: u64,
+        options: &AssembleOptions,
+        progress: &dyn Progress,
+    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
+        let layer = describe_step(step, base, timestamp)?;
+        self.written(&layer, plan, options, progress)
+    }
+
+    fn written(
+        &self,
+        layer: &Layer,
+        plan: &Plan,
+        options: &AssembleOptions,
+        progress: &dyn Progress,
+    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
         if layer.is_empty() {
             return Ok(None);
         }
-        let slot = self.slot(&layer);
+        let slot = self.slot(layer);
         let mut slot = locked(&slot);
         let added = match &*slot {
             Some(added) => Arc::clone(added),
-            None => {
-                Arc::clone(slot.insert(Arc::new(write(&layer, &plan.name, options, progress)?)))
-            }
+            None => Arc::clone(slot.insert(Arc::new(write(layer, &plan.name, options, progress)?))),
         };
         Ok(Some(added))
     }
@@ -130,6 +152,9 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
         image: &Image::empty(Flavour::Oci, Platform::windows(""))?,
         inside: &Unseen,
     };
+    for step in plan.instructions.iter().flat_map(Instructions::layers) {
+        describe_step(step, base, 0)?.drive()?;
+    }
     let mut plan = plan.clone();
     if plan.needs().files {
         plan.access.clear();
@@ -155,6 +180,22 @@ fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, Direct
     }
     let edits = plan.registry_edits(base.inside)?;
     for hive in layer_hives(&edits, base.inside, time)? {
+        let name = hive.name.parse().map_err(LayerError::Path)?;
+        layer.hive(name, hive.bytes);
+    }
+    Ok(layer)
+}
+
+fn describe_step(
+    step: &PlannedLayer,
+    base: Base<'_>,
+    timestamp: u64,
+) -> Result<Layer, DirectError> {
+    let mut layer = Layer::new(timestamp);
+    layer.planned_entries(&step.entries)?;
+    let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
+    let time = FileTime::from_unix_seconds(seconds);
+    for hive in layer_hives(&step.registry, base.inside, time)? {
         let name = hive.name.parse().map_err(LayerError::Path)?;
         layer.hive(name, hive.bytes);
     }

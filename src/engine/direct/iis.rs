@@ -1,7 +1,7 @@
 //! Settings of IIS without IIS: those of a site go into its `web.config`, in the layer, and those of
 //! the server into the base's `applicationHost.config`, of which the layer brings another version.
 
-use std::io;
+use std::io::{self, Read};
 use std::path::Path;
 
 use super::error::DirectError;
@@ -166,6 +166,14 @@ fn content(source: &Source, path: &LayerPath) -> Result<(Vec<u8>, String), Direc
     Ok(match source {
         Source::Path(file) => (read(file)?, file.display().to_string()),
         Source::Bytes(bytes) => (bytes.to_vec(), path.to_string()),
+        Source::Part(part) => {
+            let mut bytes = Vec::new();
+            let read = part
+                .open()
+                .and_then(|part| part.take(LARGEST + 1).read_to_end(&mut bytes));
+            read.map_err(LayerError::Write)?;
+            (bytes, path.to_string())
+        }
     })
 }
 
@@ -275,7 +283,7 @@ mod tests {
     fn text(layer: &mut Layer, path: &str) -> Option<String> {
         match layer.file_mut(&path.parse().unwrap())? {
             Source::Bytes(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
-            Source::Path(_) => None,
+            Source::Path(_) | Source::Part(_) => None,
         }
     }
 

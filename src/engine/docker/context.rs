@@ -76,6 +76,7 @@ impl Listing {
             bytes += match &entry.content {
                 ContextContent::File(Source::Path(path)) => size(path)?,
                 ContextContent::File(Source::Bytes(bytes)) => bytes.len() as u64,
+                ContextContent::File(Source::Part(part)) => part.length(),
                 ContextContent::Folder | ContextContent::Link { .. } => 0,
             };
         }

@@ -111,6 +111,12 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
             header.set_mode(0o644);
             tar.append_data(&mut header, &entry.path, bytes.as_ref())
         }
+        ContextContent::File(Source::Part(part)) => {
+            header.set_size(part.length());
+            header.set_mode(0o644);
+            let opened = part.open();
+            opened.and_then(|part| tar.append_data(&mut header, &entry.path, part))
+        }
         ContextContent::File(Source::Path(path)) => {
             return append_file(tar, &mut header, &entry.path, path);
         }

@@ -3,7 +3,7 @@
 
 use super::line::{Line, Word};
 use super::{edited, line_wrap, report};
-use crate::lint::reader::Edit;
+use crate::lint::correction::Edit;
 use crate::lint::stage::Step;
 use crate::lint::words::program_name;
 use crate::lint::{Findings, Rule};

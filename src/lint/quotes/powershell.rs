@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::line::{Line, Part};
 use super::{cmd, edited, report};
-use crate::lint::reader::Edit;
+use crate::lint::correction::Edit;
 use crate::lint::stage::Step;
 use crate::lint::{Findings, Rule};
 use crate::windows::quoting::powershell;

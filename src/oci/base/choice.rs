@@ -100,6 +100,20 @@ impl Choice {
         Self::Named(text.split(['-', '_']).map(str::to_owned).collect())
     }
 
+    /// What a tag has beside its version of Windows.
+    pub(super) fn of(flavour: &Flavour) -> Self {
+        let words: Vec<String> = flavour
+            .words
+            .iter()
+            .chain(&flavour.edition)
+            .cloned()
+            .collect();
+        if words.is_empty() {
+            return Self::Usual;
+        }
+        Self::Named(words)
+    }
+
     /// The tags for Windows that may be meant: those that begin with the words that were named, else all.
     pub(super) fn named_tags(
         &self,

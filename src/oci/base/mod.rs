@@ -8,6 +8,7 @@ mod flavour;
 mod host_process;
 mod list;
 mod name;
+mod named;
 mod offers;
 mod resolve;
 mod tag;
@@ -19,6 +20,7 @@ pub use flavour::Flavour;
 pub use host_process::{HOST_PROCESS, HostProcessBase, HostProcessError};
 pub use list::{ListedImage, Listing};
 pub use name::{BASE_NAMES, BaseName, BaseRegistry, NAMES, NameError};
+pub use named::NamedBase;
 pub use offers::Neighbour;
 pub use resolve::{
     BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside, resolve, warning,

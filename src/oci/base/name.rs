@@ -94,6 +94,11 @@ impl fmt::Display for BaseRegistry {
 }
 
 impl BaseRegistry {
+    /// An image there, as Microsoft's registry has it.
+    pub(super) fn join(&self, path: &str) -> Result<Reference, ReferenceError> {
+        self.0.join(path)
+    }
+
     /// Its host and port.
     pub fn host(&self) -> &str {
         self.0.host()

@@ -77,7 +77,7 @@ impl ImageConfig {
 }
 
 /// How a container of an image starts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ContainerConfig {
     /// The account that the entry point runs as.

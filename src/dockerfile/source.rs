@@ -4,29 +4,41 @@
 //! than the daemon does. A linter needs the opposite: any text gives instructions, joined exactly
 //! as Moby joins them, so that what is found is what would happen.
 
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
-use super::correction::Correction;
 use crate::windows::quoting::Escape;
 
 /// The instructions of a file, and its lines.
 #[derive(Debug)]
-pub(super) struct Dockerfile<'a> {
-    pub(super) escape: Escape,
-    pub(super) instructions: Vec<Instruction>,
+pub struct Dockerfile<'a> {
+    pub escape: Escape,
+    pub instructions: Vec<Instruction>,
     lines: Vec<&'a str>,
 }
 
 /// One instruction, its lines joined.
 #[derive(Debug)]
-pub(super) struct Instruction {
+pub struct Instruction {
     /// `RUN`, `FROM` and so on, in capitals.
-    pub(super) keyword: String,
-    /// Whether lines of a here-document follow; they are not arguments.
-    pub(super) has_here_document: bool,
+    pub keyword: String,
+    /// The here-documents that follow its lines; they are not arguments.
+    pub documents: Vec<HereDocument>,
+    /// The name of a here-document that does not end.
+    pub open_document: Option<String>,
     joined: String,
     arguments: usize,
     pieces: Vec<Piece>,
+}
+
+/// Lines that stand in a file after the instruction that they are for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HereDocument {
+    /// The word that opens and ends it.
+    pub name: String,
+    /// Its lines, each with its end.
+    pub text: String,
+    /// Whether variables in it are replaced: its name has no quotes.
+    pub expands: bool,
 }
 
 /// Where a part of the joined text stands in the file; lines count from 0.
@@ -37,41 +49,15 @@ struct Piece {
     column: usize,
 }
 
-/// A change of a part of an instruction's joined text. An empty part is a place right *after* the
-/// character before it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Edit {
-    pub(super) range: Range<usize>,
-    pub(super) text: String,
-}
-
-impl Edit {
-    pub(super) fn new(range: Range<usize>, text: impl Into<String>) -> Self {
-        Self {
-            range,
-            text: text.into(),
-        }
-    }
-
-    pub(super) fn after(position: usize, text: impl Into<String>) -> Self {
-        Self::new(position..position, text)
-    }
-
-    /// The same change in a text that begins earlier by so much.
-    pub(super) fn moved(self, by: usize) -> Self {
-        Self::new(self.range.start + by..self.range.end + by, self.text)
-    }
-}
-
 /// A line that is joined with the next one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Join<'a> {
+pub struct Join<'a> {
     /// Its index, from 0.
-    pub(super) line: usize,
+    pub line: usize,
     /// Its text before the escape character.
-    pub(super) text: &'a str,
+    pub text: &'a str,
     /// The line that it is joined with; none at the end of the file.
-    pub(super) next: Option<&'a str>,
+    pub next: Option<&'a str>,
 }
 
 const INSTRUCTIONS: [&str; 18] = [
@@ -96,7 +82,7 @@ const INSTRUCTIONS: [&str; 18] = [
 ];
 
 impl<'a> Dockerfile<'a> {
-    pub(super) fn read(source: &'a str) -> Self {
+    pub fn read(source: &'a str) -> Self {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         let lines: Vec<&str> = source
             .split('\n')
@@ -145,10 +131,7 @@ impl<'a> Dockerfile<'a> {
             text = self.lines[index];
         }
         let mut instruction = Instruction::new(joined, pieces);
-        if let Some(after) = self.end_of_here_documents(&instruction, index) {
-            instruction.has_here_document = true;
-            index = after;
-        }
+        index = self.read_here_documents(&mut instruction, index);
         self.instructions.push(instruction);
         index
     }
@@ -161,30 +144,43 @@ impl<'a> Dockerfile<'a> {
         })
     }
 
-    /// The line after the last here-document of an instruction, if it has one that ends.
-    fn end_of_here_documents(&self, instruction: &Instruction, from: usize) -> Option<usize> {
+    /// Reads the here-documents of an instruction, if all of them end, and returns the line after them.
+    fn read_here_documents(&self, instruction: &mut Instruction, from: usize) -> usize {
         let may_have_one = matches!(instruction.keyword.as_str(), "RUN" | "COPY" | "ADD");
         if !may_have_one || instruction.exec_form().is_some() {
-            return None;
+            return from;
         }
-        let mut after = None;
-        for (name, tabs) in here_documents(instruction.text()) {
-            let from = after.unwrap_or(from);
-            let end = (from..self.lines.len()).find(|index| {
-                let line = self.lines[*index];
-                name == if tabs {
+        let mut documents = Vec::new();
+        let mut next = from;
+        for opened in here_documents(instruction.text()) {
+            let unindented = |line: &str| {
+                let line = if opened.tabs {
                     line.trim_start_matches('\t')
                 } else {
                     line
-                }
-            })?;
-            after = Some(end + 1);
+                };
+                line.to_owned()
+            };
+            let lines = self.lines[next..].iter().map(|line| unindented(line));
+            let lines: Vec<String> = lines.take_while(|line| line != opened.name).collect();
+            let end = next + lines.len();
+            if end == self.lines.len() {
+                instruction.open_document = Some(opened.name.to_owned());
+                return from;
+            }
+            documents.push(HereDocument {
+                name: opened.name.to_owned(),
+                text: lines.into_iter().map(|line| line + "\n").collect(),
+                expands: opened.expands,
+            });
+            next = end + 1;
         }
-        after
+        instruction.documents = documents;
+        next
     }
 
     /// Every line that is joined with the next, inside instructions.
-    pub(super) fn joins(&self, instruction: &Instruction) -> Vec<Join<'_>> {
+    pub fn joins(&self, instruction: &Instruction) -> Vec<Join<'_>> {
         instruction
             .pieces
             .iter()
@@ -199,87 +195,14 @@ impl<'a> Dockerfile<'a> {
             .collect()
     }
 
-    /// The lines that change when these parts of an instruction do.
-    pub(super) fn corrected(
-        &self,
-        instruction: &Instruction,
-        edits: &[Edit],
-    ) -> Option<Correction> {
-        let mut placed: Vec<(usize, Range<usize>, &str)> = edits
-            .iter()
-            .map(|edit| {
-                let (line, range) = instruction.place(&edit.range)?;
-                Some((line, range, edit.text.as_str()))
-            })
-            .collect::<Option<_>>()?;
-        placed.sort_by_key(|(line, range, _)| (*line, range.start));
-        let first = placed.first()?.0;
-        let last = placed.last()?.0;
-        let mut lines: Vec<String> = (first..=last)
-            .map(|line| self.lines[line].to_owned())
-            .collect();
-        for (line, range, text) in placed.into_iter().rev() {
-            lines[line - first].replace_range(range, text);
-        }
-        Some(Correction {
-            first_line: first + 1,
-            last_line: last + 1,
-            text: lines.join("\n"),
-        })
+    /// A line, counted from 0.
+    pub fn line(&self, index: usize) -> &str {
+        self.lines[index]
     }
 
-    /// The whole instruction on one line, with other arguments.
-    pub(super) fn rewritten(&self, instruction: &Instruction, arguments: &str) -> Correction {
-        let (first, last) = instruction.lines();
-        let line = self.lines[first];
-        let indent = &line[..line.len() - line.trim_start().len()];
-        Correction {
-            first_line: first + 1,
-            last_line: last + 1,
-            text: format!(
-                "{indent}{}{arguments}",
-                &instruction.joined[..instruction.arguments]
-            ),
-        }
-    }
-
-    /// The instruction's lines from one on, with another line after them.
-    pub(super) fn followed_by(
-        &self,
-        instruction: &Instruction,
-        from: usize,
-        line: &str,
-    ) -> Correction {
-        let (_, last) = instruction.lines();
-        Correction {
-            first_line: from + 1,
-            last_line: last + 1,
-            text: format!("{}\n{line}", self.lines[from..=last].join("\n")),
-        }
-    }
-
-    /// The instruction's lines with others before and after them.
-    pub(super) fn surrounded(
-        &self,
-        instruction: &Instruction,
-        before: &str,
-        after: &str,
-    ) -> Correction {
-        let (first, last) = instruction.lines();
-        Correction {
-            first_line: first + 1,
-            last_line: last + 1,
-            text: format!("{before}\n{}\n{after}", self.lines[first..=last].join("\n")),
-        }
-    }
-
-    /// One line, with another text in place of it.
-    pub(super) fn replaced(line: usize, text: String) -> Correction {
-        Correction {
-            first_line: line + 1,
-            last_line: line + 1,
-            text,
-        }
+    /// Several lines.
+    pub fn lines_of(&self, range: RangeInclusive<usize>) -> String {
+        self.lines[range].join("\n")
     }
 }
 
@@ -305,20 +228,47 @@ impl Instruction {
         }
         Self {
             keyword,
-            has_here_document: false,
+            documents: Vec::new(),
+            open_document: None,
             joined,
             arguments,
             pieces,
         }
     }
 
+    /// Whether lines of a here-document follow.
+    pub fn has_here_document(&self) -> bool {
+        !self.documents.is_empty()
+    }
+
+    /// The keyword, and the flags behind it, as they stand there.
+    pub fn head(&self) -> &str {
+        &self.joined[..self.arguments]
+    }
+
+    /// The flags that stand before the arguments, each with its value if it has one.
+    pub fn flags(&self) -> impl Iterator<Item = (&str, Option<&str>)> {
+        let words = self.head().split_whitespace();
+        let flags = words.filter_map(|word| word.strip_prefix("--"));
+        flags.map(|flag| match flag.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (flag, None),
+        })
+    }
+
+    /// The instruction that an `ONBUILD` keeps for later.
+    pub fn trigger(&self) -> Option<&str> {
+        let (word, rest) = self.joined.split_once(is_space)?;
+        word.eq_ignore_ascii_case("ONBUILD").then(|| rest.trim())
+    }
+
     /// What stands after the keyword and its flags.
-    pub(super) fn text(&self) -> &str {
+    pub fn text(&self) -> &str {
         self.joined[self.arguments..].trim_end()
     }
 
     /// The value of a flag that stands before the arguments.
-    pub(super) fn flag(&self, name: &str) -> Option<&str> {
+    pub fn flag(&self, name: &str) -> Option<&str> {
         self.joined[..self.arguments]
             .split_whitespace()
             .find_map(|word| {
@@ -329,30 +279,30 @@ impl Instruction {
     }
 
     /// The command of a `HEALTHCHECK`.
-    pub(super) fn health_command(&self) -> Option<&str> {
+    pub fn health_command(&self) -> Option<&str> {
         let (word, command) = self.text().split_once(is_space)?;
         word.eq_ignore_ascii_case("CMD")
             .then(|| command.trim_start())
     }
 
     /// Where [`Self::text`] begins, as edits count.
-    pub(super) fn start(&self) -> usize {
+    pub fn start(&self) -> usize {
         self.arguments
     }
 
     /// A part of the joined text.
-    pub(super) fn part(&self, range: Range<usize>) -> &str {
+    pub fn part(&self, range: Range<usize>) -> &str {
         &self.joined[range]
     }
 
     /// The line of the file, from 0, that a character of the joined text stands on.
-    pub(super) fn line_of(&self, position: usize) -> usize {
+    pub fn line_of(&self, position: usize) -> usize {
         self.piece_of(position).line
     }
 
     /// The arguments as a JSON array of strings, if they are one. Like the daemon, this reads the
     /// first JSON value and does not look at what follows it.
-    pub(super) fn exec_form(&self) -> Option<Vec<String>> {
+    pub fn exec_form(&self) -> Option<Vec<String>> {
         let text = self.text();
         if !text.starts_with('[') {
             return None;
@@ -364,13 +314,18 @@ impl Instruction {
     }
 
     /// Whether its author thought of JSON, well-formed or not; PowerShell has types in brackets.
-    pub(super) fn is_meant_as_json(&self) -> bool {
+    pub fn is_meant_as_json(&self) -> bool {
         let inside = self.text().strip_prefix('[').map(str::trim_start);
         inside.is_some_and(|inside| inside.is_empty() || inside.starts_with(['"', ']']))
     }
 
+    /// All of it, its lines joined.
+    pub fn joined(&self) -> &str {
+        &self.joined
+    }
+
     /// Its first and its last line, from 0.
-    pub(super) fn lines(&self) -> (usize, usize) {
+    pub fn lines(&self) -> (usize, usize) {
         let first = self.pieces.first().map_or(0, |piece| piece.line);
         let last = self.pieces.last().map_or(0, |piece| piece.line);
         (first, last)
@@ -382,7 +337,7 @@ impl Instruction {
     }
 
     /// The line and the columns of a part, if it is on one line.
-    fn place(&self, range: &Range<usize>) -> Option<(usize, Range<usize>)> {
+    pub fn place(&self, range: &Range<usize>) -> Option<(usize, Range<usize>)> {
         let last = range
             .end
             .saturating_sub(1)
@@ -398,7 +353,7 @@ impl Instruction {
 }
 
 /// Whether a line begins with an instruction's name.
-pub(super) fn begins_instruction(line: &str) -> bool {
+pub fn begins_instruction(line: &str) -> bool {
     line.split_once(is_space).is_some_and(|(word, _)| {
         INSTRUCTIONS
             .iter()
@@ -438,23 +393,36 @@ fn without_continuation(line: &str, escape: Escape) -> (&str, bool) {
     }
 }
 
-/// The here-documents that a line opens: each one's last line, and whether tabs go before it.
-fn here_documents(text: &str) -> Vec<(&str, bool)> {
+/// A here-document that a line opens.
+struct Opened<'a> {
+    /// Its last line.
+    name: &'a str,
+    /// Whether tabs before its lines go.
+    tabs: bool,
+    expands: bool,
+}
+
+/// The here-documents that a line opens.
+fn here_documents(text: &str) -> Vec<Opened<'_>> {
     text.split_whitespace()
         .filter_map(|word| {
             let (_, name) = word
                 .trim_start_matches(|c: char| c.is_ascii_digit())
                 .split_at_checked(2)
                 .filter(|(operator, _)| *operator == "<<")?;
-            let (name, tabs) = match name.strip_prefix('-') {
+            let (quoted, tabs) = match name.strip_prefix('-') {
                 Some(name) => (name, true),
                 None => (name, false),
             };
-            let name = name.trim_matches(['"', '\'']);
+            let name = quoted.trim_matches(['"', '\'']);
             let plain = name
                 .chars()
                 .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
-            (plain && !name.is_empty()).then_some((name, tabs))
+            (plain && !name.is_empty()).then_some(Opened {
+                name,
+                tabs,
+                expands: name == quoted,
+            })
         })
         .collect()
 }

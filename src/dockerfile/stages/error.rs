@@ -1,0 +1,85 @@
+//! What is wrong with a Dockerfile, and where.
+
+use std::path::{Path, PathBuf};
+
+use crate::diagnose::{Blame, Diagnose};
+
+/// Why a Dockerfile does not come to an image.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// It could not be read.
+    #[error("cannot read the Dockerfile {}", path.display())]
+    Unreadable {
+        /// Where it is.
+        path: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What was asked for does not fit it.
+    #[error("{0}")]
+    Asked(String, Option<String>),
+    /// A line of it cannot be carried out.
+    #[error("{file}:{line}: {problem}")]
+    Line {
+        /// The file.
+        file: String,
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+        /// The instruction.
+        text: String,
+        /// What helps.
+        hint: Option<String>,
+    },
+}
+
+impl StageError {
+    pub(super) fn at(file: &Path, line: usize, text: &str, problem: impl Into<String>) -> Self {
+        Self::Line {
+            file: file.display().to_string(),
+            line,
+            problem: problem.into(),
+            text: text.to_owned(),
+            hint: None,
+        }
+    }
+
+    pub(super) fn with_hint(mut self, text: impl Into<String>) -> Self {
+        match &mut self {
+            Self::Line { hint, .. } | Self::Asked(_, hint) => *hint = Some(text.into()),
+            Self::Unreadable { .. } => {}
+        }
+        self
+    }
+}
+
+impl Diagnose for StageError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Line { hint, .. } | Self::Asked(_, hint) => hint.clone(),
+            Self::Unreadable { .. } => Some(
+                "name it with --file FILE; IMAGE is the folder that its files are in".to_owned(),
+            ),
+        }
+    }
+
+    fn excerpt(&self) -> Option<String> {
+        const MOST: usize = 160;
+        let Self::Line { line, text, .. } = self else {
+            return None;
+        };
+        let mut shown: String = text.chars().take(MOST).collect();
+        if shown.len() < text.len() {
+            shown.push('…');
+        }
+        Some(format!("  {line} | {shown}"))
+    }
+
+    fn blame(&self) -> Blame {
+        match self {
+            Self::Unreadable { .. } => Blame::Circumstances,
+            _ => Blame::Request,
+        }
+    }
+}

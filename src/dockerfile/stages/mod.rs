@@ -1,0 +1,567 @@
+//! From a Dockerfile to what its instructions come to: stages, and of the one that is wanted the
+//! layers and the configuration.
+//!
+//! [`Stages::evaluate`] is pure but for the files of the context. What it has to know of images is
+//! given to it; what it lacks it answers as [`Need`]s, and is asked again when they are there.
+
+mod copy;
+mod error;
+mod files;
+mod paths;
+mod read;
+mod state;
+mod tree;
+mod unpack;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::expand::Lexer;
+use super::instruction::{Copy, Kind, Program, Step};
+use super::source::Dockerfile;
+use crate::diagnose::in_one_line;
+use crate::oci::document::ContainerConfig;
+use crate::recipe::dockerignore::Ignore;
+use crate::recipe::{FileSource, Instructions, PlannedContent, PlannedLayer};
+use crate::windows::inside::Inside;
+use crate::windows::quoting::Escape;
+
+use copy::{Draft, on_disk};
+use files::{Files, Folder, OfStage};
+use state::State;
+use tree::Tree;
+use unpack::Archives;
+
+pub use error::StageError;
+pub use read::Request;
+pub use state::set_variable;
+
+/// A Dockerfile that was read, with what was asked of it.
+#[derive(Debug)]
+pub struct Stages {
+    file: PathBuf,
+    name: String,
+    escape: Escape,
+    all: Vec<Stage>,
+    target: usize,
+    context: Folder,
+    archives: Archives,
+    /// Values of build arguments, as they were given.
+    given: Vec<(String, String)>,
+    /// Values of arguments before the first stage.
+    global: Vec<(String, Option<String>)>,
+}
+
+/// One stage.
+#[derive(Debug)]
+struct Stage {
+    from: Step,
+    /// Its name, or its number.
+    name: String,
+    base: Base,
+    steps: Vec<Step>,
+    /// What is in place of it.
+    folder: Option<Folder>,
+}
+
+/// What a stage begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Base {
+    /// A stage before it.
+    Stage(usize),
+    /// An image, by the name that it has in the file.
+    Image(String),
+}
+
+/// What has to be known of an image that a stage is based on.
+#[derive(Debug, Clone)]
+pub struct StageBase {
+    /// How its containers start.
+    pub config: ContainerConfig,
+    /// What is inside.
+    pub inside: Arc<dyn Inside>,
+}
+
+/// What images say, by their names in the file.
+pub type Bases = BTreeMap<String, StageBase>;
+
+/// What a Dockerfile comes to on its bases.
+#[derive(Debug)]
+pub struct Outcome {
+    /// What is made of the base.
+    pub instructions: Instructions,
+    /// What its author may want to know.
+    pub notes: Vec<String>,
+}
+
+/// One evaluation.
+struct Evaluation<'a> {
+    stages: &'a Stages,
+    bases: &'a Bases,
+    done: HashMap<usize, Rc<State>>,
+    notes: Vec<String>,
+}
+
+impl Stages {
+    /// The name that the image gets unless another is asked for.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The Dockerfile.
+    pub fn file(&self) -> &std::path::Path {
+        &self.file
+    }
+
+    /// The image that the wanted stage is based on, by its name in the file.
+    pub fn base(&self) -> &str {
+        let mut index = self.target;
+        loop {
+            match &self.all[index].base {
+                Base::Image(name) => return name,
+                Base::Stage(below) => index = *below,
+            }
+        }
+    }
+
+    /// The images that stages are based on which the wanted one needs, by their names in the file.
+    pub fn bases(&self) -> Vec<&str> {
+        let needed = self.needed();
+        let mut names = Vec::new();
+        for (stage, _) in self.all.iter().zip(needed).filter(|(_, needed)| *needed) {
+            if let (Base::Image(name), None) = (&stage.base, &stage.folder)
+                && !names.contains(&name.as_str())
+            {
+                names.push(name.as_str());
+            }
+        }
+        names
+    }
+
+    /// Which stages the wanted one needs.
+    fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.all.len()];
+        needed[self.target] = true;
+        for index in (0..=self.target).rev() {
+            let stage = &self.all[index];
+            if !needed[index] || stage.folder.is_some() {
+                continue;
+            }
+            if let Base::Stage(below) = stage.base {
+                needed[below] = true;
+            }
+            for step in &stage.steps {
+                if let Kind::Copy(Copy {
+                    from: Some(from), ..
+                }) = &step.kind
+                    && let Some(other) = self.stage_before(index, from)
+                {
+                    needed[other] = true;
+                }
+            }
+        }
+        needed
+    }
+
+    /// The stage of a name or number that comes before another.
+    fn stage_before(&self, index: usize, name: &str) -> Option<usize> {
+        let before = &self.all[..index];
+        let named = before
+            .iter()
+            .rposition(|stage| stage.name.eq_ignore_ascii_case(name));
+        named.or_else(|| name.parse().ok().filter(|number| *number < index))
+    }
+
+    /// What keeps the wanted stage from being made, as far as that is known without its base.
+    pub fn check(&self) -> Result<(), StageError> {
+        let needed = self.needed();
+        for (index, stage) in self.all.iter().enumerate() {
+            if !needed[index] || stage.folder.is_some() {
+                continue;
+            }
+            for step in &stage.steps {
+                match &step.kind {
+                    Kind::Run(_) => return Err(self.needs_windows(stage, step)),
+                    Kind::Copy(copy) => self.check_copy(index, step, copy)?,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_copy(&self, index: usize, step: &Step, copy: &Copy) -> Result<(), StageError> {
+        let Some(from) = &copy.from else {
+            return Ok(());
+        };
+        if self.stage_before(index, from).is_some() {
+            return Ok(());
+        }
+        let later = self.all[index..].iter();
+        if let Some(later) = later
+            .into_iter()
+            .find(|stage| stage.name.eq_ignore_ascii_case(from))
+        {
+            let problem = format!(
+                "the stage {from:?} begins on line {} and is not made yet",
+                later.from.line
+            );
+            return Err(self.error(step, problem));
+        }
+        let problem =
+            format!("{from:?} is no stage before this one, and files of images are not read");
+        Err(self.error(step, problem).with_hint(format!(
+            "begin a stage with it, FROM {from} AS files, and put a folder in its place: --stage files=DIR"
+        )))
+    }
+
+    fn error(&self, step: &Step, problem: impl Into<String>) -> StageError {
+        StageError::at(&self.file, step.line, &step.text, problem)
+    }
+
+    /// This is where commands are understood, or not.
+    fn needs_windows(&self, stage: &Stage, step: &Step) -> StageError {
+        let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
+        let hint = if is_target {
+            "do the same with COPY and ENV or the keys of a recipe, or build the file with Docker on \
+             Windows"
+                .to_owned()
+        } else {
+            format!(
+                "run what the stage does beforehand, and put the folder with its files in its place: \
+                 --stage {}=DIR",
+                stage.name
+            )
+        };
+        self.error(step, "RUN needs Windows").with_hint(hint)
+    }
+
+    /// Carries the instructions out on bases, which have to be there for all of [`Self::bases`].
+    pub fn evaluate(&self, bases: &Bases) -> Result<Outcome, StageError> {
+        let mut evaluation = Evaluation {
+            stages: self,
+            bases,
+            done: HashMap::new(),
+            notes: Vec::new(),
+        };
+        let state = evaluation.made(self.target)?;
+        let mut notes = evaluation.notes;
+        notes.dedup();
+        Ok(Outcome {
+            instructions: Instructions {
+                steps: state.steps.clone(),
+                container: state.config.clone(),
+                author: state.author.clone(),
+            },
+            notes,
+        })
+    }
+}
+
+impl Evaluation<'_> {
+    fn made(&mut self, index: usize) -> Result<Rc<State>, StageError> {
+        if let Some(done) = self.done.get(&index) {
+            return Ok(Rc::clone(done));
+        }
+        let begun = &self.stages.all[index];
+        let mut state = match &begun.base {
+            Base::Stage(below) => self.made(*below)?.continued(),
+            Base::Image(name) => {
+                let Some(base) = self.bases.get(name) else {
+                    let problem = format!("nothing is known of the image {name:?}");
+                    return Err(self.stages.error(&begun.from, problem));
+                };
+                let tree = Tree::over(Arc::clone(&base.inside));
+                State::on(base.config.clone(), tree)
+            }
+        };
+        for trigger in std::mem::take(&mut state.config.on_build) {
+            self.trigger(index, &mut state, &trigger)?;
+        }
+        for step in &begun.steps {
+            self.step(index, &mut state, step)?;
+        }
+        let state = Rc::new(state);
+        self.done.insert(index, Rc::clone(&state));
+        Ok(state)
+    }
+
+    /// Carries out what an image or stage has kept for those that are based on it. A daemon reads it
+    /// with `\` as the escape character, whatever its file had.
+    fn trigger(&mut self, index: usize, state: &mut State, text: &str) -> Result<(), StageError> {
+        let stages = self.stages;
+        let from = &stages.all[index].from;
+        let failed = |problem: String| {
+            let base = &from.text;
+            stages.error(
+                from,
+                format!("what {base:?} brings, ONBUILD {text}: {problem}"),
+            )
+        };
+        let file = Dockerfile::read(text);
+        let [instruction] = file.instructions.as_slice() else {
+            return Err(failed("expected one instruction".to_owned()));
+        };
+        let step = Step::read(instruction, Escape::Backslash).map_err(failed)?;
+        let step = Step {
+            line: from.line,
+            text: format!("ONBUILD {text}"),
+            ..step
+        };
+        match &step.kind {
+            Kind::Run(_) => {
+                let problem = "what the base has for images that are built on it needs Windows";
+                Err(stages
+                    .error(&step, problem)
+                    .with_hint("build the file with Docker on Windows"))
+            }
+            Kind::From(_) | Kind::OnBuild(_) => {
+                Err(failed("it cannot be kept for later".to_owned()))
+            }
+            _ => self.carry_out(index, state, &step, Lexer::new(Escape::Backslash)),
+        }
+    }
+
+    fn step(&mut self, index: usize, state: &mut State, step: &Step) -> Result<(), StageError> {
+        self.carry_out(index, state, step, Lexer::new(self.stages.escape))
+    }
+
+    fn carry_out(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        step: &Step,
+        lexer: Lexer,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        let given = &stages.given;
+        let notes = &mut self.notes;
+        let mut expanded = |state: &State, text: &str| {
+            let expanded = state.expand(lexer, text, given).map_err(failed)?;
+            for name in &expanded.unset {
+                notes.push(format!(
+                    "{}:{}: ${name} has no value and stands for nothing",
+                    stages.file.display(),
+                    step.line
+                ));
+            }
+            Ok(expanded)
+        };
+        let mut pairs = |state: &State, pairs: &[(String, String)]| {
+            let mut all = Vec::new();
+            for (name, value) in pairs {
+                all.push((expanded(state, name)?.text, expanded(state, value)?.text));
+            }
+            Ok(all)
+        };
+        match &step.kind {
+            Kind::Env(list) => {
+                let list = pairs(state, list)?;
+                state.env(&list);
+            }
+            Kind::Label(list) => {
+                let list = pairs(state, list)?;
+                state.label(&list);
+            }
+            Kind::Arg(list) => {
+                for (name, default) in list {
+                    let known = stages.argument(name);
+                    let value = match (known, default) {
+                        (Some(given), _) => Some(given),
+                        (None, Some(text)) => Some(expanded(state, text)?.text),
+                        (None, None) => stages.global_argument(name),
+                    };
+                    state.arg(name, value);
+                }
+            }
+            Kind::User(text) => {
+                let user = expanded(state, text)?.text;
+                state.user(user);
+            }
+            Kind::Workdir(text) => {
+                let folder = expanded(state, text)?.text;
+                if folder.is_empty() {
+                    return Err(failed("the working directory is empty".to_owned()));
+                }
+                state.workdir(&folder).map_err(failed)?;
+            }
+            Kind::Expose(text) => {
+                let words = expanded(state, text)?.words;
+                state.expose(&words).map_err(failed)?;
+            }
+            Kind::Volume(list) => {
+                let mut folders = Vec::new();
+                for text in list {
+                    folders.push(expanded(state, text)?.text);
+                }
+                state.volume(&folders).map_err(failed)?;
+            }
+            Kind::StopSignal(text) => {
+                let signal = expanded(state, text)?.text;
+                state.stop_signal(signal).map_err(failed)?;
+            }
+            Kind::Copy(copy) => {
+                let mut copy = copy.clone();
+                for text in copy.sources.iter_mut().chain([&mut copy.target]) {
+                    *text = expanded(state, text)?.text;
+                }
+                if let Some(text) = &mut copy.checksum {
+                    *text = expanded(state, text)?.text;
+                }
+                self.copy(index, state, step, &copy)?;
+            }
+            Kind::Cmd(program) => state.cmd(program.clone()),
+            Kind::Entrypoint(program) => state.entrypoint(program.clone()),
+            Kind::Health(health) => state.health(health.clone()),
+            Kind::Maintainer(author) => state.maintainer(author.clone()),
+            Kind::OnBuild(trigger) => state.on_build(trigger.clone()),
+            Kind::Shell(words) => state.shell(words.clone()),
+            Kind::Run(program) => return self.run(index, step, program),
+            Kind::From(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The seam for commands that can be read as changes of files, registry and environment.
+    fn run(&self, index: usize, step: &Step, _program: &Program) -> Result<(), StageError> {
+        Err(self.stages.needs_windows(&self.stages.all[index], step))
+    }
+
+    fn copy(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        step: &Step,
+        copy: &Copy,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        let mut target =
+            paths::target(&state.working_dir().map_err(failed)?, &copy.target).map_err(failed)?;
+        let rules = copy.excluded.join("\n");
+        let excluded = Ignore::read(&rules, std::path::Path::new("--exclude"))
+            .map_err(|error| failed(in_one_line(&error)))?;
+        if copy.sources.len() + copy.documents.len() > 1 && !target.is_folder {
+            return Err(failed(format!(
+                "several files go to {:?}: end it with a separator, as in {:?}",
+                copy.target,
+                format!("{}/", copy.target)
+            )));
+        }
+        target.is_folder |= target.path.components().is_empty();
+        let other = match &copy.from {
+            None => None,
+            Some(from) => match stages.stage_before(index, from) {
+                Some(other) if stages.all[other].folder.is_some() => Some((other, None)),
+                Some(other) => Some((other, Some(self.made(other)?))),
+                None => return stages.check_copy(index, step, copy),
+            },
+        };
+        let made_there;
+        let files: &dyn Files = match &other {
+            None => &stages.context,
+            Some((other, None)) => match &stages.all[*other].folder {
+                Some(folder) => folder,
+                None => &stages.context,
+            },
+            Some((other, Some(state))) => {
+                made_there = OfStage {
+                    tree: &state.tree,
+                    name: &stages.all[*other].name,
+                };
+                &made_there
+            }
+        };
+        let mut draft = Draft::new(&state.tree);
+        for source in &copy.sources {
+            self.copy_source(&mut draft, files, source, &target, &excluded, step, copy)?;
+        }
+        for document in &copy.documents {
+            let mut text = document.text.clone();
+            if document.expands {
+                let lexer = Lexer {
+                    escape: Escape::Backslash,
+                    keeps_quotes: true,
+                };
+                text = state
+                    .expand(lexer, &text, &stages.given)
+                    .map_err(failed)?
+                    .text;
+            }
+            let path = draft.file_target(&target, &document.name).map_err(failed)?;
+            let content = PlannedContent::File(FileSource::Text(text));
+            draft.put(path, content).map_err(failed)?;
+        }
+        let layer = PlannedLayer {
+            entries: draft.done(),
+            registry: Vec::new(),
+        };
+        let keyword = if copy.is_add { "ADD" } else { "COPY" };
+        let sources = copy.sources.iter().cloned();
+        let documents = copy
+            .documents
+            .iter()
+            .map(|document| format!("<<{}", document.name));
+        let sources: Vec<String> = sources.chain(documents).collect();
+        let sources = sources.join(" ");
+        state.add_layer(
+            format!("{keyword} {sources} {} # buildkit", copy.target),
+            layer,
+        );
+        Ok(())
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn copy_source(
+        &self,
+        draft: &mut Draft<'_>,
+        files: &dyn Files,
+        source: &str,
+        target: &paths::Target,
+        excluded: &Ignore,
+        step: &Step,
+        copy: &Copy,
+    ) -> Result<(), StageError> {
+        let failed = |problem: String| self.stages.error(step, problem);
+        let is_url = source.contains("://") || source.starts_with("git@");
+        if is_url {
+            let keyword = if copy.is_add { "ADD" } else { "COPY" };
+            return Err(failed(format!(
+                "{keyword} of {source} is not done: what it has is not known"
+            ))
+            .with_hint("download it beforehand, and COPY the file"));
+        }
+        let pattern = paths::source(source).map_err(failed)?;
+        if copy.unpack.unwrap_or(copy.is_add) {
+            let found = files.matching(&pattern).map_err(failed)?;
+            let archives: Vec<_> = found
+                .iter()
+                .filter_map(|found| on_disk(&found.content))
+                .collect();
+            let mut unpacked = Vec::new();
+            for path in &archives {
+                unpacked.extend(self.stages.archives.unpacked(path).map_err(failed)?);
+            }
+            if !unpacked.is_empty() && unpacked.len() < found.len() {
+                return Err(failed(format!(
+                    "{source:?} stands for archives and other files: ADD them one by one"
+                )));
+            }
+            if !unpacked.is_empty() {
+                for entries in unpacked {
+                    draft.unpacked(target, &entries).map_err(failed)?;
+                }
+                return Ok(());
+            }
+        }
+        draft
+            .copy(files, &pattern, target, excluded)
+            .map_err(failed)
+    }
+}

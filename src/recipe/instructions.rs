@@ -1,0 +1,132 @@
+//! What the instructions of a Dockerfile come to: layers in their order, and how a container starts.
+//!
+//! A recipe makes one layer and needs none of this.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::plan::FileSource;
+use crate::foreign::Foreign;
+use crate::oci::document::ContainerConfig;
+use crate::windows::path::ImagePath;
+use crate::windows::registry::RegistryEdit;
+
+/// What a Dockerfile makes of its base.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Instructions {
+    /// What each instruction does, in order.
+    pub steps: Vec<PlannedStep>,
+    /// How a container starts in the end.
+    pub container: ContainerConfig,
+    /// Who made the image, where it says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+/// What one instruction does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedStep {
+    /// Its text in the image's history.
+    pub created_by: String,
+    /// Its layer; one that says something about containers only has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layer: Option<PlannedLayer>,
+}
+
+/// What one layer changes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct PlannedLayer {
+    /// Files and folders, each path once.
+    pub entries: Vec<PlannedEntry>,
+    /// The registry, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub registry: Vec<RegistryEdit>,
+}
+
+/// A file or folder in a layer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedEntry {
+    /// Where it is.
+    pub path: ImagePath,
+    /// What is there.
+    pub content: PlannedContent,
+}
+
+/// What a layer has at a path.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlannedContent {
+    /// A folder.
+    Folder,
+    /// A file.
+    File(FileSource),
+    /// A symbolic link.
+    Link {
+        /// Where it leads from its folder.
+        target: String,
+        /// Whether a folder is there.
+        to_folder: bool,
+    },
+    /// Nothing, whatever is below.
+    Deleted,
+}
+
+impl PlannedLayer {
+    /// Whether it changes nothing.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.registry.is_empty()
+    }
+}
+
+impl Instructions {
+    /// The layers, in order.
+    pub fn layers(&self) -> impl Iterator<Item = &PlannedLayer> {
+        self.steps.iter().filter_map(|step| step.layer.as_ref())
+    }
+}
+
+impl fmt::Display for Instructions {
+    /// The instructions, and whatever a container's configuration has.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for step in &self.steps {
+            let kind = if step.layer.is_some() {
+                "layer"
+            } else {
+                "setting"
+            };
+            writeln!(f, "{kind:<12}{}", Foreign(&step.created_by))?;
+        }
+        let config = &self.container;
+        for line in &config.env {
+            writeln!(f, "env         {}", Foreign(line))?;
+        }
+        let lists = [("entrypoint", &config.entrypoint), ("cmd", &config.cmd)];
+        for (name, words) in lists {
+            if let Some(words) = words {
+                let line = if config.args_escaped {
+                    words.join(" ")
+                } else {
+                    format!("{words:?}")
+                };
+                writeln!(f, "{name:<12}{}", Foreign(line))?;
+            }
+        }
+        let texts = [("user", &config.user), ("workdir", &config.working_dir)];
+        for (name, text) in texts {
+            if let Some(text) = text.as_ref().filter(|text| !text.is_empty()) {
+                writeln!(f, "{name:<12}{}", Foreign(text))?;
+            }
+        }
+        for port in config.exposed_ports.keys() {
+            writeln!(f, "port        {}", Foreign(port))?;
+        }
+        for (name, value) in &config.labels {
+            writeln!(f, "label       {}={}", Foreign(name), Foreign(value))?;
+        }
+        for trigger in &config.on_build {
+            writeln!(f, "onbuild     {}", Foreign(trigger))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,391 @@
+//! Dockerfiles that need no Windows, built as their authors would: what goes where, what the image
+//! says, and what is said where something is wrong.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use crate::site::{Site, json_of, stderr};
+
+const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
+
+/// A folder with a Dockerfile on a base, and files.
+fn site(instructions: &str, files: &[&str]) -> Site {
+    let site = Site::new();
+    site.write("app/Dockerfile", format!("FROM {BASE}\n{instructions}\n"));
+    for file in files {
+        site.write(&format!("app/{file}"), *file);
+    }
+    site
+}
+
+fn build(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = site.build("./app");
+    command.args(["--host-build", "17763.973"]).args(arguments);
+    command
+}
+
+fn plan(site: &Site, arguments: &[&str]) -> Value {
+    let mut plans = json_of(build(site, &["--dry-run"]).args(arguments));
+    plans["plans"][0].take()
+}
+
+/// The files of the image, without the drive.
+fn files(plan: &Value) -> Vec<String> {
+    let content = plan["content"].as_array().unwrap().iter();
+    let paths = content.map(|file| file["path"].as_str().unwrap());
+    paths.map(|path| path[3..].replace('\\', "/")).collect()
+}
+
+/// What is said of a build that cannot be.
+fn refused(instructions: &str, arguments: &[&str]) -> String {
+    let site = site(instructions, &["a.txt", "b.txt", "d/c.txt", "d/e.log"]);
+    let output = build(&site, &["--dry-run"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{instructions}: {said}");
+    said
+}
+
+#[test]
+fn files_go_where_docker_puts_them() {
+    let all = ["a.txt", "b.txt", "c.exe", "d/e.txt", "d/f/g.log"];
+    for (instructions, expected) in [
+        ("COPY a.txt /x/", &["x/a.txt"][..]),
+        ("COPY a.txt /x", &["x"]),
+        ("COPY a.txt C:\\\\x\\\\y.txt", &["x/y.txt"]),
+        ("WORKDIR /w\nCOPY a.txt .", &["w/a.txt"]),
+        ("WORKDIR /w\nCOPY a.txt ./in/", &["w/in/a.txt"]),
+        (
+            "WORKDIR /w\nWORKDIR v\nCOPY a.txt b.txt ../",
+            &["w/a.txt", "w/b.txt"],
+        ),
+        // A folder that is there takes the file in.
+        ("WORKDIR /w\nCOPY a.txt /w", &["w/a.txt"]),
+        ("COPY a.txt /x/\nCOPY b.txt /x", &["x/a.txt", "x/b.txt"]),
+        (
+            "COPY a.txt C:/Windows/System32",
+            &["Windows/System32/a.txt"],
+        ),
+        // A folder is its content.
+        ("COPY d /x", &["x/e.txt", "x/f/g.log"]),
+        ("COPY d/ /x/", &["x/e.txt", "x/f/g.log"]),
+        ("COPY *.txt /x/", &["x/a.txt", "x/b.txt"]),
+        ("COPY ?.exe /x/", &["x/c.exe"]),
+        (
+            "COPY [ab].txt c.exe /x/",
+            &["x/a.txt", "x/b.txt", "x/c.exe"],
+        ),
+        ("COPY d/* /x/", &["x/e.txt", "x/g.log"]),
+        ("COPY --exclude=**/*.log d /x/", &["x/e.txt"]),
+        ("COPY --link D/E.TXT /x/", &["x/e.txt"]),
+        ("COPY [\"a.txt\", \"/with space/\"]", &["with space/a.txt"]),
+        ("ARG N=a\nCOPY ${N}.txt /$N/", &["a/a.txt"]),
+        ("ADD a.txt /x/", &["x/a.txt"]),
+        ("COPY a.txt /x/\nCOPY b.txt /x/a.txt", &["x/a.txt"]),
+        (
+            "COPY <<EOF <<'end' /x/\n1\nEOF\n2\nend",
+            &["x/end", "x/EOF"],
+        ),
+    ] {
+        let site = site(instructions, &all);
+        assert_eq!(files(&plan(&site, &[])), expected, "{instructions}");
+    }
+}
+
+#[test]
+fn what_the_rules_leave_out_is_not_there() {
+    let site = site(
+        "COPY . /x/",
+        &["a.txt", "b.log", "keep/c.log", "keep/d.log"],
+    );
+    site.write(
+        "app/.dockerignore",
+        "Dockerfile\n.dockerignore\n**/*.log\n!keep/c.log\n",
+    );
+    assert_eq!(files(&plan(&site, &[])), ["x/a.txt", "x/keep/c.log"]);
+    // The Dockerfile's own rules count alone.
+    site.write("app/Dockerfile.dockerignore", "*\n!b.log\n");
+    assert_eq!(files(&plan(&site, &[])), ["x/b.log"]);
+    site.write("app/Dockerfile", format!("FROM {BASE}\nCOPY a.txt /x/\n"));
+    let output = build(&site, &["--dry-run"]).output().unwrap();
+    let said = stderr(&output);
+    assert!(
+        said.contains("left out of ./app by ./app/Dockerfile.dockerignore"),
+        "{said}"
+    );
+}
+
+#[test]
+fn stages_see_what_earlier_ones_made_and_a_folder_can_be_in_their_place() {
+    let site = Site::new();
+    let text = format!(
+        "ARG WHICH=tools\nFROM {BASE} AS tools\nWORKDIR /out\nCOPY a.txt bin/\nCOPY b.txt bin/sub/\n\
+         FROM golang:1.22 AS compiled\nRUN go build\n\
+         FROM {BASE} AS base\nENV FROM_BASE=1\n\
+         FROM base\nCOPY --from=tools /out/bin /t/\nCOPY --from=0 C:/out/bin/*.txt /u/\n\
+         COPY --from=compiled /go/bin/app.exe /v/\n"
+    );
+    site.write("app/Dockerfile", text);
+    for file in ["app/a.txt", "app/b.txt", "made/go/bin/app.exe"] {
+        site.write(file, file);
+    }
+    let plan = plan(&site, &["--stage", "compiled=made"]);
+    let expected = ["t/a.txt", "t/sub/b.txt", "u/a.txt", "v/app.exe"];
+    assert_eq!(files(&plan), expected);
+    assert_eq!(
+        plan["instructions"]["container"]["Env"],
+        json!(["FROM_BASE=1"])
+    );
+
+    // Without the folder the line is named, and what helps.
+    let output = build(&site, &["--dry-run"]).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    for part in [
+        "app/Dockerfile:7: RUN needs Windows",
+        "RUN go build",
+        "--stage compiled=DIR",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // Another target needs none of it.
+    let mut only = json_of(&mut build(&site, &["--dry-run", "--target", "tools"]));
+    assert_eq!(
+        files(&only["plans"][0].take()),
+        ["out/bin/a.txt", "out/bin/sub/b.txt"]
+    );
+}
+
+#[test]
+fn the_image_says_what_the_instructions_say() {
+    let site = site(
+        "ARG VERSION=1.2.3\nENV A=${VERSION%.*} B=\"x y\" a=lower\nENV OLD the rest\n\
+         LABEL team=\"web servers\" version=$VERSION\nEXPOSE 80 53/udp 8000-8001\n\
+         VOLUME C:/data\nUSER ContainerUser\nSTOPSIGNAL SIGTERM\n\
+         HEALTHCHECK --interval=1m30s --retries=3 CMD [\"check.exe\"]\n\
+         SHELL [\"powershell\", \"-Command\"]\nENTRYPOINT  run  --fast\nCMD [\"serve\"]\n\
+         MAINTAINER somebody\nONBUILD RUN later\nWORKDIR C:/app/in",
+        &[],
+    );
+    let image = site.path("image");
+    let output = format!("oci:{}", image.display());
+    let report = json_of(&mut build(&site, &["--output", &output]));
+    assert_eq!(report["images"][0]["layers"].as_array().unwrap().len(), 2);
+    let digest = report["images"][0]["digest"].as_str().unwrap();
+    let blob = |digest: &str| -> Value {
+        let path = image.join("blobs").join(digest.replace(':', "/"));
+        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    };
+    let config = blob(blob(digest)["config"]["digest"].as_str().unwrap());
+    let container = &config["config"];
+    let set = |name: &str| {
+        let lines = container["Env"].as_array().unwrap().iter();
+        let found = lines.filter_map(|line| line.as_str()?.strip_prefix(&format!("{name}=")));
+        found.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // Windows takes A and a for one variable: the last word counts.
+    assert_eq!((set("A"), set("a")), (vec![], vec!["lower".to_owned()]));
+    assert_eq!(
+        (set("B"), set("OLD")),
+        (vec!["x y".to_owned()], vec!["the rest".to_owned()])
+    );
+    assert_eq!(container["Labels"]["version"], "1.2.3");
+    let ports: Vec<&String> = container["ExposedPorts"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .collect();
+    for port in ["80/tcp", "53/udp", "8000/tcp", "8001/tcp"] {
+        assert!(ports.iter().any(|known| *known == port), "{ports:?}");
+    }
+    assert_eq!(container["Volumes"], json!({ "C:/data": {} }));
+    assert_eq!(container["User"], "ContainerUser");
+    assert_eq!(container["StopSignal"], "SIGTERM");
+    assert_eq!(
+        container["Healthcheck"],
+        json!({ "Test": ["CMD", "check.exe"], "Interval": 90_000_000_000_u64, "Retries": 3 })
+    );
+    // One ready command line, as Docker's builder for Windows writes it; CMD came after it.
+    assert_eq!(
+        container["Entrypoint"],
+        json!(["powershell -Command run  --fast"])
+    );
+    assert_eq!(container["Cmd"], json!(["serve"]));
+    assert_eq!(container.get("ArgsEscaped"), None);
+    assert_eq!(container["OnBuild"], json!(["RUN later"]));
+    assert_eq!(container["WorkingDir"], r"C:\app\in");
+    assert_eq!(config["author"], "somebody");
+    let history = config["history"].as_array().unwrap();
+    let last = history.last().unwrap();
+    assert_eq!(last["created_by"], r"WORKDIR C:\app\in");
+    assert_eq!(last.get("empty_layer"), None);
+    assert_eq!(history[history.len() - 2]["empty_layer"], true);
+}
+
+#[test]
+fn an_entry_point_takes_the_bases_arguments_away_and_a_shell_line_is_ready() {
+    let site = site("CMD echo %PATH% \"a b\"", &[]);
+    let container = plan(&site, &[])["instructions"]["container"].take();
+    assert_eq!(container["Cmd"], json!(["cmd /S /C echo %PATH% \"a b\""]));
+    assert_eq!(container["ArgsEscaped"], true);
+    site.write(
+        "app/Dockerfile",
+        format!("FROM {BASE} AS one\nCMD [\"one\"]\nFROM one\nENTRYPOINT [\"two\"]\n"),
+    );
+    let container = plan(&site, &[])["instructions"]["container"].take();
+    assert_eq!(
+        (container.get("Cmd"), &container["Entrypoint"]),
+        (None, &json!(["two"]))
+    );
+}
+
+#[test]
+fn local_archives_are_unpacked_and_others_are_not() {
+    let site = site(
+        "ADD t.tar.gz /x/\nADD plain.gz z.zip /y/\nCOPY t.tar.gz /z/",
+        &["z.zip"],
+    );
+    let mut tar = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    for (path, text) in [("in/one.txt", "one"), ("./two.txt", "two!")] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(text.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, text.as_bytes()).unwrap();
+    }
+    let archive = tar.into_inner().unwrap().finish().unwrap();
+    site.write("app/t.tar.gz", archive);
+    let mut plain = GzEncoder::new(Vec::new(), Compression::fast());
+    plain.write_all(b"no archive").unwrap();
+    site.write("app/plain.gz", plain.finish().unwrap());
+    let expected = [
+        "x/in/one.txt",
+        "x/two.txt",
+        "y/plain.gz",
+        "y/z.zip",
+        "z/t.tar.gz",
+    ];
+    assert_eq!(files(&plan(&site, &[])), expected);
+    // And they are written.
+    let output = format!("oci:{}", site.path("image").display());
+    build(&site, &["--output", &output]).assert().success();
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_line() {
+    for (instructions, said) in [
+        (
+            "COPY missing.txt /x/",
+            "app/Dockerfile:2: \"missing.txt\" is not in ./app",
+        ),
+        ("COPY *.none /x/", "is not in ./app"),
+        ("COPY a.txt b.txt /x", "end it with a separator"),
+        ("COPY *.txt /x", "end the target with a separator"),
+        ("COPY --chown=me a.txt /x", "--chown is refused"),
+        ("COPY --chmod=755 a.txt /x", "--chmod is refused"),
+        ("COPY --from=repo.lan/x:1 a /x", "no stage before this one"),
+        ("RUN echo ${X", "RUN needs Windows"),
+        (
+            "\nCOPPY a b",
+            "Dockerfile:3: unknown instruction \"COPPY\": did you mean COPY?",
+        ),
+        ("WORKDIR D:/x", "only drive"),
+        ("ENV A=${B", "is not closed"),
+        ("EXPOSE http", "invalid port"),
+        ("ADD https://repo.lan/x.zip /x/", "is not done"),
+        ("COPY ../../etc/passwd /x/", "is not in"),
+        ("COPY a.txt /x\nCOPY d /x", "which a folder cannot replace"),
+        ("FROM scratch", "no Windows inside"),
+        ("FROM ${NONE}", "NONE has no value"),
+        ("FROM --platform=linux/amd64 alpine", "is for linux/amd64"),
+    ] {
+        let found = refused(instructions, &[]);
+        assert!(found.contains(said), "{instructions}: {found}");
+    }
+    let found = refused(
+        "COPY --from=later a /x\nFROM x AS later",
+        &["--target", "0"],
+    );
+    assert!(found.contains("begins on line 3"), "{found}");
+    for (arguments, said) in [
+        (&["--target", "nobody"][..], "has no stage \"nobody\""),
+        (&["--stage", "0=d"], "no folder can be in its place"),
+        (&["--set", "a=b"], "--build-arg a=VALUE"),
+        (&["--engine", "docker"], "docker build -f"),
+    ] {
+        let found = refused("COPY a.txt /x", arguments);
+        assert!(found.contains(said), "{arguments:?}: {found}");
+    }
+    let site = site("COPY a.txt /x", &["a.txt"]);
+    let output = site
+        .with_bases(&["render", "./app", "--host-build", "17763.973"])
+        .output()
+        .unwrap();
+    assert!(
+        stderr(&output).contains("is a Dockerfile already"),
+        "{}",
+        stderr(&output)
+    );
+    let output = site
+        .with_bases(&[
+            "build",
+            "pause",
+            "--host-build",
+            "17763.973",
+            "--stage",
+            "a=b",
+        ])
+        .output()
+        .unwrap();
+    assert!(
+        stderr(&output).contains("--stage is for Dockerfiles"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn every_host_gets_its_base_and_equal_layers_are_one() {
+    let site = site("COPY a.txt /x/\nCOPY b.txt /y/", &["a.txt", "b.txt"]);
+    let image = format!("oci:{}", site.path("image").display());
+    let mut both = site.build("./app/Dockerfile");
+    both.args([
+        "--host-build",
+        "17763.973",
+        "--host-build",
+        "20348.2402",
+        "--output",
+        &image,
+    ])
+    .env("SOURCE_DATE_EPOCH", "1580256000");
+    let output = both.output().unwrap();
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("its place takes build 20348"), "{said}");
+    both.args(["--format", "json"]);
+    let mut report = || -> Value {
+        let output = both.output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let first = report();
+    let own = |image: &Value| -> Vec<Value> {
+        let layers = image["layers"].as_array().unwrap().iter();
+        let own = layers.filter(|layer| layer["from"] == "recipe");
+        own.map(|layer| layer["digest"].clone()).collect()
+    };
+    let images = first["images"].as_array().unwrap();
+    assert_eq!(own(&images[0]).len(), 2);
+    assert_eq!(own(&images[0]), own(&images[1]));
+    // A change of the second file leaves the first layer what it was.
+    site.write("app/b.txt", "changed");
+    let changed = report();
+    let (before, after) = (own(&images[0]), own(&changed["images"][0]));
+    assert_eq!(before[0], after[0]);
+    assert_ne!(before[1], after[1]);
+}
