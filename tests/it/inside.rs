@@ -9,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use axum::Router;
+use axum::routing::get;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use wincimg::oci::document::{Descriptor, sha256};
+use wincimg::oci::document::{Descriptor, History, Layer, sha256};
 use wincimg::oci::reference::parse_reference;
 use wincimg::oci::store::Sink;
 use wincimg::windows::registry::RegistryData;
@@ -21,12 +23,14 @@ use wincimg::windows::registry::RegistryData;
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::inside::{
-    ENVIRONMENT, FILE, LayerTar, bottom_layer, image_of, made_software, made_system, set,
+    ENVIRONMENT, FILE, LayerTar, bottom_layer, gzip, image_of, made_software, made_system, set,
     upper_layer,
 };
 use crate::support::places::registry;
 use crate::support::proxy::{Fault, FaultProxy, reads_blob};
+use crate::support::serve::serve;
 use crate::support::windows_base::StandIn;
+use crate::support::world::FOREIGN;
 
 const VERSION: &str = "10.0.17763.973";
 const NAME: &str = "windows/nanoserver";
@@ -218,6 +222,39 @@ async fn a_mirror_learns_what_is_inside_from_the_bytes_that_pass_by() {
     let from = format!("{}/{NAME}:{VERSION}", mirror.host());
     let on = Machine::new().json(&["mirror", &from, "--to", &third.host()]);
     assert_eq!(on["images"][0]["facts"][0]["outcome"], "copied", "{on}");
+}
+
+/// Microsoft's bases of old: the bottom layer is only where its URL says, and the mirror's manifest is
+/// another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_layer_is_looked_through_on_its_way_or_where_it_is() {
+    let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
+    let tar = bottom_layer(&made_system(BASE_PATH), &made_software()).tar();
+    let packed = bytes::Bytes::from(gzip(&tar));
+    let body = packed.clone();
+    let served = serve(Router::new().route("/layer", get(async move || body)));
+    let mut blob = Descriptor::new(FOREIGN, sha256(&packed), packed.len() as u64);
+    blob.urls = vec![served.url("layer")];
+    let mut base = image_of(VERSION, Vec::new());
+    base.image = base
+        .image
+        .append_layer(Layer {
+            blob,
+            diff_id: sha256(&tar),
+            history: History::default(),
+        })
+        .unwrap();
+    let reference = publish(&base, &source.host()).await;
+    let path = format!("path      {}", r"%SystemRoot%\system32");
+    let shown = Machine::new().run(&["base", "show", &reference]);
+    shown.success().stdout(contains(path));
+    let report = Machine::new().json(&["mirror", &reference, "--to", &target.host()]);
+    let image = &report["images"][0];
+    assert_eq!(image["facts"][0]["outcome"], "made", "{report}");
+    assert_eq!(image["facts"][0]["image"], image["digest"]);
+    assert_ne!(image["digest"], image["source_digest"]);
+    let plans = Machine::new().plans(&target.host());
+    plans.stderr(says_inside(format!("from {}/{NAME}", target.host())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
