@@ -54,9 +54,9 @@ impl Table {
         let fits = |line: &String| line.chars().take(screen.width).collect::<String>();
         below.extend(self.changes.iter().map(fits));
         let count = self.request.nodes.windows.len();
-        below.push(fits(&format!(
-            "watching {count} Windows nodes; Ctrl-C ends"
-        )));
+        let plural = if count == 1 { "" } else { "s" };
+        let watching = format!("watching {count} Windows node{plural}; Ctrl-C ends");
+        below.push(fits(&watching));
         // The last line of a terminal is where the cursor is.
         let room = height.saturating_sub(below.len() + 1).max(1);
         let mut lines: Vec<&str> = text.lines().take(room).collect();
