@@ -112,7 +112,7 @@ impl Lint {
         ));
         for (name, offer) in &offers {
             session.note(format_args!(
-                "{name}: {} of a recipe says without Windows what {} has Windows do",
+                "{name}: a recipe's {} does without Windows what {}",
                 offer.key,
                 on_lines(&offer.lines)
             ));
@@ -203,12 +203,12 @@ fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-/// `line 4`, or `lines 4, 7 and 9`.
+/// `line 4 does`, or `lines 4, 7 and 9 do`.
 fn on_lines(lines: &[usize]) -> String {
     let numbers: Vec<String> = lines.iter().map(ToString::to_string).collect();
     match numbers.split_last() {
-        Some((last, [])) => format!("line {last}"),
-        Some((last, others)) => format!("lines {} and {last}", others.join(", ")),
+        Some((last, [])) => format!("line {last} does"),
+        Some((last, others)) => format!("lines {} and {last} do", others.join(", ")),
         None => String::new(),
     }
 }
