@@ -13,7 +13,7 @@ use super::progress;
 use super::recipe_args::{DockerfileArgs, RecipeArgs, look};
 use super::registry_args;
 use super::session::Session;
-use crate::dockerfile::{DOCKERFILE, Rendered, render};
+use crate::dockerfile::{self, DOCKERFILE, Rendered, render};
 use crate::engine::inside::Purpose;
 use crate::engine::plans::PlannedImage;
 
@@ -55,7 +55,7 @@ impl Render {
             .recipe
             .read(&DockerfileArgs::default(), Vec::new(), session)?;
         for draft in wanted.drafts()? {
-            render(&draft)?;
+            dockerfile::rehearse(&draft)?;
         }
         let registry = self.recipe.connect(progress::display(session))?;
         let images = registry_args::run(async {
@@ -76,7 +76,7 @@ impl Render {
             .into_iter()
             .map(|image| {
                 Ok(Written {
-                    rendered: render(&image.plan)?,
+                    rendered: render(&image.plan, image.base.inside.as_ref())?,
                     folder: self.folder(&image, several),
                     image,
                 })

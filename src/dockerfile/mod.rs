@@ -25,7 +25,9 @@ pub use words::Unwritable;
 
 use crate::diagnose::{Blame, Diagnose};
 use crate::layer::LayerError;
-use crate::recipe::Plan;
+use crate::recipe::{PATH_HINT, Plan};
+use crate::windows::inside::{Inside, InsideError, Unseen};
+use crate::windows::search_path::PathError;
 
 use view::View;
 
@@ -56,6 +58,12 @@ pub enum RenderError {
     /// A change to the registry that neither `reg` nor a registration file can make.
     #[error("neither reg nor a registration file can make the change to the registry: {0}")]
     Registry(String),
+    /// What is added to PATH cannot be.
+    #[error(transparent)]
+    Path(#[from] PathError),
+    /// What is known of the base cannot be read.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
     /// The plan's files cannot be an image's.
     #[error(transparent)]
     Files(#[from] LayerError),
@@ -84,19 +92,28 @@ pub enum RenderError {
 }
 
 impl Diagnose for RenderError {
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::Path(PathError::Unknown | PathError::NotText(_)) => Some(PATH_HINT.to_owned()),
+            _ => None,
+        }
+    }
+
     fn blame(&self) -> Blame {
         match self {
-            Self::NoWindowsInside { .. } | Self::Unwritable(_) | Self::Registry(_) => {
-                Blame::Request
-            }
+            Self::NoWindowsInside { .. }
+            | Self::Unwritable(_)
+            | Self::Registry(_)
+            | Self::Path(PathError::Unknown | PathError::NotText(_)) => Blame::Request,
             Self::Files(error) => error.blame(),
             _ => Blame::Circumstances,
         }
     }
 }
 
-/// The Dockerfile that makes a plan's image. No file is read and none is written.
-pub fn render(plan: &Plan) -> Result<Rendered, RenderError> {
+/// The Dockerfile that makes a plan's image on a base of which that is known. No file is read and none
+/// is written.
+pub fn render(plan: &Plan, inside: &dyn Inside) -> Result<Rendered, RenderError> {
     if plan.base.os_version.is_none() {
         return Err(RenderError::NoWindowsInside {
             base: plan.base.name.clone(),
@@ -104,11 +121,20 @@ pub fn render(plan: &Plan) -> Result<Rendered, RenderError> {
     }
     let mut context = context::files(plan)?;
     let links = context::take_folder_links(&mut context)?;
-    let view = View::of(plan, &mut context, &links)?;
+    let view = View::of(plan, inside, &mut context, &links)?;
     Ok(Rendered {
         dockerfile: templates::dockerfile(&view)?,
         context,
     })
+}
+
+/// Refuses a plan that has no Dockerfile, whatever its base is.
+pub fn rehearse(plan: &Plan) -> Result<(), RenderError> {
+    let on_any_base = Plan {
+        path: None,
+        ..plan.clone()
+    };
+    render(&on_any_base, &Unseen).map(drop)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::RenderError;
 use crate::windows::hive::exists;
-use crate::windows::inside::Unseen;
+use crate::windows::inside::{Inside, InsideError};
 use crate::windows::regfile::{from_edits, to_utf16};
 use crate::windows::registry::{
     DataType, KeyMode, KeyPath, RegistryData, RegistryEdit, Root, Typed,
@@ -30,8 +30,12 @@ pub(super) enum RegistryStep {
 }
 
 /// The steps that make these edits.
-pub(super) fn steps(edits: &[RegistryEdit]) -> Result<Vec<RegistryStep>, RenderError> {
-    let calls: Vec<Option<Vec<Vec<String>>>> = edits.iter().map(calls).collect();
+pub(super) fn steps(
+    edits: &[RegistryEdit],
+    inside: &dyn Inside,
+) -> Result<Vec<RegistryStep>, RenderError> {
+    let calls = edits.iter().map(|edit| calls(edit, inside));
+    let calls = calls.collect::<Result<Vec<Option<Vec<Vec<String>>>>, _>>()?;
     let many = calls.iter().flatten().map(Vec::len).sum::<usize>() > MOST_CALLS;
     let mut steps = Vec::new();
     let mut file: Vec<&RegistryEdit> = Vec::new();
@@ -69,7 +73,22 @@ pub(super) fn deletes(steps: &[RegistryStep]) -> bool {
 }
 
 /// The calls that make an edit, if `reg` has words for it.
-pub(super) fn calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
+pub(super) fn calls(
+    edit: &RegistryEdit,
+    inside: &dyn Inside,
+) -> Result<Option<Vec<Vec<String>>>, InsideError> {
+    // A key is added before it is deleted, and with it the keys above it; a file adds nothing.
+    if let RegistryEdit::DeleteKey { key } = edit {
+        let mut above = key.clone();
+        above.pop();
+        if exists(inside, &above)? != Some(true) {
+            return Ok(None);
+        }
+    }
+    Ok(in_words(edit))
+}
+
+fn in_words(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
     let key = spelled(edit.key());
     if !is_plain(&key) {
         return None;
@@ -91,17 +110,8 @@ pub(super) fn calls(edit: &RegistryEdit) -> Option<Vec<Vec<String>>> {
             KeyMode::Replace => vec![add(&[]), delete(&[]), add(&[])],
             KeyMode::ReplaceValues => vec![add(&[]), delete(&["/va"])],
         },
-        // A key is added before it is deleted, and with it the keys above it; a file adds nothing.
-        RegistryEdit::DeleteKey { key } if is_below_known(key) => vec![add(&[]), delete(&[])],
-        RegistryEdit::DeleteKey { .. } => return None,
+        RegistryEdit::DeleteKey { .. } => vec![add(&[]), delete(&[])],
     })
-}
-
-/// Whether every Windows has the key above.
-fn is_below_known(key: &KeyPath) -> bool {
-    let mut above = key.clone();
-    above.pop();
-    matches!(exists(&Unseen, &above), Ok(Some(true)))
 }
 
 /// Without `/f` reg waits for an answer that nobody gives.

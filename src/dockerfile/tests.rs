@@ -13,6 +13,7 @@ use crate::recipe::{
     Command, Embedded, FileSource, OnDisk, PlanBase, PlannedFile, Recipe, Settings, Step,
 };
 use crate::windows::iis::IisSettings;
+use crate::windows::inside::Unseen;
 use crate::windows::registry::{KeyPath, RegistryData, RegistryEdit};
 use crate::windows::version::WindowsVersion;
 
@@ -33,6 +34,7 @@ fn base(repository: &str, shell: &[&str], user: Option<&str>) -> PlanBase {
         os_version: Some(VERSION),
         shell: Some(shell).filter(|shell| !shell.is_empty()),
         user: user.map(str::to_owned),
+        path: None,
         on_build: Vec::new(),
     }
 }
@@ -105,7 +107,7 @@ fn the_dockerfiles_of_the_recipes_that_ship() {
             iis(base("windows/servercore/iis", &POWERSHELL, None)),
         ),
     ] {
-        insta::assert_snapshot!(name, render(&plan).unwrap().dockerfile);
+        insta::assert_snapshot!(name, render(&plan, &Unseen).unwrap().dockerfile);
     }
 }
 
@@ -123,7 +125,7 @@ fn the_dockerfile_of_a_server_that_is_configured() {
     let plan = Recipe::load(&file)
         .unwrap()
         .plan(plan_base(), VERSION, &settings);
-    let dockerfile = render(&plan.unwrap()).unwrap().dockerfile;
+    let dockerfile = render(&plan.unwrap(), &Unseen).unwrap().dockerfile;
     insta::assert_snapshot!(dockerfile.replace("C:\\\\Windows\\\\System32\\\\", ""));
     let clash =
         "name = \"x\"\nbase = \"iis\"\n[[iis.config]]\nsection = \"a\"\nremove = [\"[a='b&c']\"]\n";
@@ -131,7 +133,7 @@ fn the_dockerfile_of_a_server_that_is_configured() {
     let plan = Recipe::load(&file)
         .unwrap()
         .plan(plan_base(), VERSION, &settings);
-    let refused = render(&plan.unwrap()).unwrap_err().to_string();
+    let refused = render(&plan.unwrap(), &Unseen).unwrap_err().to_string();
     assert!(refused.contains("cmd would take it apart"), "{refused}");
 }
 
@@ -147,6 +149,7 @@ fn plan() -> Plan {
         instructions: None,
         files: Vec::new(),
         registry: Vec::new(),
+        path: None,
         certificates: Vec::new(),
         services: Vec::new(),
         access: Vec::new(),
@@ -166,11 +169,11 @@ fn plan() -> Plan {
 }
 
 fn dockerfile(plan: &Plan) -> String {
-    render(plan).unwrap().dockerfile
+    render(plan, &Unseen).unwrap().dockerfile
 }
 
 fn problem(plan: &Plan) -> String {
-    render(plan).unwrap_err().to_string()
+    render(plan, &Unseen).unwrap_err().to_string()
 }
 
 fn strings(words: &[&str]) -> Vec<String> {
@@ -342,7 +345,7 @@ fn the_context_is_laid_out_like_the_drive() {
         file(FileSource::Text("x".to_owned()), r"C:\notes [1].txt"),
         file(FileSource::Embedded(Embedded::Shim), r"C:\wincimg\shim.exe"),
     ];
-    let rendered = render(&plan).unwrap();
+    let rendered = render(&plan, &Unseen).unwrap();
     let paths: Vec<&str> = rendered
         .context
         .iter()
@@ -422,7 +425,7 @@ fn a_template_cannot_write_a_value_past_the_helpers() {
         labels: BTreeMap::from([("team".to_owned(), "web".to_owned())]),
         ..plan()
     };
-    let view = View::of(&labelled, &mut Vec::new(), &[]).unwrap();
+    let view = View::of(&labelled, &Unseen, &mut Vec::new(), &[]).unwrap();
     for (template, line) in [
         ("FROM {{base}}", 1),
         ("\n{{{base}}}", 2),
@@ -442,7 +445,7 @@ fn a_template_cannot_write_a_value_past_the_helpers() {
 
 #[test]
 fn a_variable_that_no_plan_has_is_an_error_that_names_it() {
-    let view = View::of(&plan(), &mut Vec::new(), &[]).unwrap();
+    let view = View::of(&plan(), &Unseen, &mut Vec::new(), &[]).unwrap();
     for template in [
         "\nFROM {{reference baes}}",
         "\n{{baes}}",
@@ -488,7 +491,8 @@ fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
         values: &values,
         context: folder.path(),
     };
-    let rendered = render(&recipe.plan(nanoserver(), VERSION, &settings).unwrap()).unwrap();
+    let plan = recipe.plan(nanoserver(), VERSION, &settings).unwrap();
+    let rendered = render(&plan, &Unseen).unwrap();
     let links: Vec<&str> = rendered
         .context
         .iter()
@@ -510,6 +514,42 @@ fn a_link_to_a_folder_is_made_where_the_folder_is_already() {
     );
 
     symlink("v1", inside("a&b")).unwrap();
-    let error = render(&recipe.plan(nanoserver(), VERSION, &settings).unwrap()).unwrap_err();
+    let plan = recipe.plan(nanoserver(), VERSION, &settings).unwrap();
+    let error = render(&plan, &Unseen).unwrap_err();
     assert!(error.to_string().contains("C:\\\\site\\\\a&b"), "{error}");
+}
+
+#[test]
+fn path_is_the_bases_with_ours_in_the_registry_and_in_the_environment() {
+    use crate::support::looked::Looked;
+    use crate::windows::search_path::PathAdditions;
+
+    let mut plan = plan();
+    plan.path = Some(PathAdditions {
+        prepend: vec![r"C:\app".to_owned()],
+        append: vec![r"C:\Program Files\x".to_owned()],
+    });
+    let key = r"HKLM\SYSTEM\CurrentControlSet\Control\Session Manager\Environment";
+    let path = RegistryData::expand_sz(r"%SystemRoot%\system32;");
+    let base = Looked::default().with_key(key, "O:SYG:SYD:", &[("Path", path)]);
+    let text = render(&plan, &base).unwrap().dockerfile;
+    let add = r#"RUN ["C:\\Windows\\System32\\reg.exe", "add", "HKLM\\SYSTEM\\CurrentControlSet\\Control\\Session Manager\\Environment", "/v", "Path", "/t", "REG_EXPAND_SZ", "/d", "C:\\app;%SystemRoot%\\system32;C:\\Program Files\\x", "/f"]"#;
+    assert!(text.contains(add), "{text}");
+    assert!(!text.contains("ENV"), "{text}");
+
+    plan.base.path = Some(r"C:\tools".to_owned());
+    let text = render(&plan, &base).unwrap().dockerfile;
+    assert!(text.contains(add), "{text}");
+    assert!(
+        text.contains(r#"ENV PATH="C:\app;C:\tools;C:\Program Files\x""#),
+        "{text}"
+    );
+
+    let error = render(&plan, &Unseen).unwrap_err();
+    assert!(
+        error.to_string().starts_with("cannot add to PATH"),
+        "{error}"
+    );
+    assert!(Diagnose::hint(&error).is_some());
+    assert!(rehearse(&plan).is_ok());
 }

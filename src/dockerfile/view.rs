@@ -13,6 +13,7 @@ use crate::windows::access::ICACLS;
 use crate::windows::certificate::TrustedCertificate;
 use crate::windows::iis::IisSettings;
 use crate::windows::iis::appcmd::{self, Call};
+use crate::windows::inside::{Inside, Unseen};
 use crate::windows::registry::RegistryEdit;
 use crate::windows::service::Service;
 use crate::windows::shutdown;
@@ -138,11 +139,12 @@ impl View {
     /// files that it needs are added to the context.
     pub(super) fn of(
         plan: &Plan,
+        inside: &dyn Inside,
         context: &mut Vec<ContextEntry>,
         links: &[FolderLink],
     ) -> Result<Self, RenderError> {
         let has_files = !context.is_empty();
-        let registry = registry(plan, context)?;
+        let registry = registry(plan, inside, context)?;
         let base = &plan.base;
         let own_user = base.user.as_deref();
         let build_user = own_user.filter(|user| !user.eq_ignore_ascii_case(ADMINISTRATOR));
@@ -155,12 +157,17 @@ impl View {
         let words = |words: &Vec<String>| Words {
             words: Guarded::list(words),
         };
+        let added = plan.path.as_ref().zip(base.path.as_ref());
+        let path = added.map(|(path, own)| Pair {
+            name: Guarded::of("PATH"),
+            value: Guarded::of(&path.added_to(own)),
+        });
         Ok(Self {
             name: Guarded::of(&plan.name),
             host_build: Guarded::of(&plan.host()),
             base: Guarded::of(&format_args!("{}@{}", base.name, base.digest)),
             build_user: build_user.map(|_| Guarded::of(ADMINISTRATOR)),
-            env: plan.env.iter().map(pair).collect(),
+            env: plan.env.iter().map(pair).chain(path).collect(),
             reg_exe: Guarded::of(REG),
             shutdown: plan.shutdown_timeout.map(shutdown_view).transpose()?,
             registry,
@@ -207,7 +214,8 @@ fn mklink(links: &[FolderLink]) -> Vec<Guarded> {
 fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
     let mut commands = Vec::new();
     for edit in shutdown::edits(seconds) {
-        let calls = calls(&edit).ok_or_else(|| RenderError::Registry(edit.to_string()))?;
+        let calls =
+            calls(&edit, &Unseen)?.ok_or_else(|| RenderError::Registry(edit.to_string()))?;
         commands.extend(calls.into_iter().map(Guarded::list));
     }
     Ok(Shutdown {
@@ -217,13 +225,19 @@ fn shutdown_view(seconds: u32) -> Result<Shutdown, RenderError> {
 }
 
 /// The changes to the registry, by what they are for.
-fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Vec<Registry>, RenderError> {
+fn registry(
+    plan: &Plan,
+    inside: &dyn Inside,
+    context: &mut Vec<ContextEntry>,
+) -> Result<Vec<Registry>, RenderError> {
     let certificates: Vec<RegistryEdit> = plan
         .certificates
         .iter()
         .map(TrustedCertificate::edit)
         .collect();
     let services: Vec<RegistryEdit> = plan.services.iter().flat_map(Service::edits).collect();
+    let path = plan.path.as_ref().map(|path| path.edit(inside));
+    let path = Vec::from_iter(path.transpose()?);
     let mut views = Vec::new();
     let mut files = 0;
     for (title, edits) in [
@@ -233,9 +247,10 @@ fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Vec<Registry
             &services,
         ),
         (None, &plan.registry),
+        (Some("PATH, as services and new sessions see it."), &path),
     ] {
         if !edits.is_empty() {
-            views.push(changes(title, edits, &mut files, context)?);
+            views.push(changes(title, edits, inside, &mut files, context)?);
         }
     }
     Ok(views)
@@ -244,10 +259,11 @@ fn registry(plan: &Plan, context: &mut Vec<ContextEntry>) -> Result<Vec<Registry
 fn changes(
     title: Option<&str>,
     edits: &[RegistryEdit],
+    inside: &dyn Inside,
     files: &mut usize,
     context: &mut Vec<ContextEntry>,
 ) -> Result<Registry, RenderError> {
-    let steps = steps(edits)?;
+    let steps = steps(edits, inside)?;
     let deletes = deletes(&steps);
     let mut views = Vec::with_capacity(steps.len());
     for step in steps {

@@ -14,13 +14,14 @@ use serde_json::{Map, Value};
 
 use self::added_layer::AddedLayers;
 use super::error::EngineError;
-use super::plans::PlannedImage;
+use super::plans::{PlannedImage, variable};
 use super::publication::Publication;
 use crate::dockerfile::stages::set_variable;
 use crate::oci::document::{self, ContainerConfig, History, Image};
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan};
 use crate::windows::inside::Inside;
+use crate::windows::search_path::VARIABLE;
 
 pub use self::added_layer::{AddedLayer, AssembleOptions};
 pub use self::error::DirectError;
@@ -228,6 +229,12 @@ fn change_container(container: &mut ContainerConfig, plan: &Plan) {
     }
     for (name, value) in &plan.env {
         set_variable(&mut container.env, name, value);
+    }
+    if let Some(path) = &plan.path
+        && let Some(own) = variable(&container.env, VARIABLE)
+    {
+        let path = path.added_to(own);
+        set_variable(&mut container.env, "PATH", &path);
     }
     if let Some(entrypoint) = &plan.entrypoint {
         container.entrypoint = Some(entrypoint.clone());

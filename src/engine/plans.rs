@@ -20,6 +20,7 @@ use crate::oci::remote::Registry;
 use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings};
 use crate::windows::compat::{HostBuild, generation};
 use crate::windows::inside::{Inside, Unseen};
+use crate::windows::search_path::VARIABLE;
 use crate::windows::version::WindowsVersion;
 
 /// How many nodes are named where a host is.
@@ -145,9 +146,17 @@ impl PlannedBase {
             os_version: self.os_version,
             shell: container.shell.clone(),
             user: container.user.clone().filter(|user| !user.is_empty()),
+            path: variable(&container.env, VARIABLE).map(str::to_owned),
             on_build: container.on_build.clone(),
         }
     }
+}
+
+/// A variable of an image's environment, unless it is empty, as good as none to Windows.
+pub(super) fn variable<'e>(env: &'e [String], name: &str) -> Option<&'e str> {
+    let mut lines = env.iter().filter_map(|line| line.split_once('='));
+    let (_, value) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    Some(value).filter(|value| !value.is_empty())
 }
 
 impl From<BaseImage> for PlannedBase {
@@ -405,6 +414,7 @@ impl BuildRequest<'_> {
             os_version: first.filter(|_| brings_windows),
             shell: None,
             user: None,
+            path: None,
             on_build: Vec::new(),
         };
         for host in self.hosts_or_any() {

@@ -16,9 +16,9 @@ use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub(super) timestamp: u64,
-    files: Vec<Entry>,
+    pub(super) files: Vec<Entry>,
     hives: Vec<Entry>,
-    secured: Vec<Secured>,
+    pub(super) secured: Vec<Secured>,
 }
 
 /// Where the bytes of a file come from.
@@ -42,14 +42,17 @@ pub enum LinkTo {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Entry {
-    path: LayerPath,
-    content: Content,
+pub(super) struct Entry {
+    pub(super) path: LayerPath,
+    pub(super) content: Content,
+    /// The descriptor and the attributes, where they are not the usual ones.
+    pub(super) security: Option<Security>,
+    pub(super) attributes: Option<u32>,
 }
 
 /// A security descriptor for what is at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Secured {
+pub(super) struct Secured {
     path: LayerPath,
     security: Security,
 }
@@ -81,6 +84,8 @@ pub(super) struct Item<'a> {
     pub(super) secured: bool,
     /// Which one, where that is not the usual one.
     pub(super) security: Option<&'a Security>,
+    /// The attributes, where they are not the usual ones.
+    pub(super) attributes: Option<u32>,
 }
 
 impl Layer {
@@ -138,10 +143,8 @@ impl Layer {
 
     /// Adds a registry hive, `System_Delta` for example.
     pub fn hive(&mut self, name: LayerPath, data: impl Into<Bytes>) {
-        self.hives.push(Entry {
-            path: name,
-            content: Content::File(Source::Bytes(data.into())),
-        });
+        let content = Content::File(Source::Bytes(data.into()));
+        self.hives.push(Entry::new(name, content));
     }
 
     /// Where the bytes of a file come from, which was added under a path that Windows takes for this
@@ -174,7 +177,7 @@ impl Layer {
     }
 
     fn add(&mut self, path: LayerPath, content: Content) {
-        self.files.push(Entry { path, content });
+        self.files.push(Entry::new(path, content));
     }
 
     /// The entries in the order of the stream. Hives come first, so that a reader who wants only
@@ -185,6 +188,17 @@ impl Layer {
         arrange("Hives", &self.hives, None, &mut items)?;
         arrange("Files", &self.files, Some(&self.secured), &mut items)?;
         Ok(items)
+    }
+}
+
+impl Entry {
+    fn new(path: LayerPath, content: Content) -> Self {
+        Self {
+            path,
+            content,
+            security: None,
+            attributes: None,
+        }
     }
 }
 
@@ -230,6 +244,9 @@ struct Sorted<'a> {
     path: &'a LayerPath,
     content: &'a Content,
     security: Option<&'a Security>,
+    attributes: Option<u32>,
+    /// Whether it is only there for its descriptor.
+    is_mark: bool,
 }
 
 /// The entries as the stream has them. One that is only there for its descriptor comes after the
@@ -239,22 +256,21 @@ fn sorted<'a>(entries: &'a [Entry], secured: &'a [Secured]) -> Vec<Sorted<'a>> {
         key: fold(entry.path.as_str()),
         path: &entry.path,
         content: &entry.content,
-        security: None,
+        security: entry.security.as_ref(),
+        attributes: entry.attributes,
+        is_mark: false,
     });
     let secured = secured.iter().map(|secured| Sorted {
         key: fold(secured.path.as_str()),
         path: &secured.path,
         content: &Content::Directory,
         security: Some(&secured.security),
+        attributes: None,
+        is_mark: true,
     });
     let mut sorted: Vec<Sorted> = entries.chain(secured).collect();
     // Of several descriptors for one path the last one counts, so their order stays.
-    let order = |entry: &Sorted<'a>| {
-        (
-            entry.security.is_some(),
-            entry.security.is_none().then_some(entry.path),
-        )
-    };
+    let order = |entry: &Sorted<'a>| (entry.is_mark, (!entry.is_mark).then_some(entry.path));
     sorted.sort_by(|a, b| (&a.key, order(a)).cmp(&(&b.key, order(b))));
     sorted
 }
@@ -264,7 +280,7 @@ fn sorted<'a>(entries: &'a [Entry], secured: &'a [Secured]) -> Vec<Sorted<'a>> {
 ///
 /// Windows' import creates each entry anew and knows no difference between cases, so whatever it
 /// takes for the same path must come once, and children must spell their parents as those were.
-fn arrange<'a>(
+pub(super) fn arrange<'a>(
     top: &str,
     entries: &'a [Entry],
     secured: Option<&'a [Secured]>,
@@ -279,6 +295,7 @@ fn arrange<'a>(
         content: &Content::Directory,
         secured: false,
         security: None,
+        attributes: None,
     });
     let mut open: Vec<Open> = Vec::new();
     let mut previous: Option<&Sorted> = None;
@@ -316,6 +333,7 @@ fn arrange<'a>(
             content: entry.content,
             secured,
             security: entry.security,
+            attributes: entry.attributes,
         });
     }
     Ok(())
@@ -327,7 +345,7 @@ fn repeats(previous: &Sorted, entry: &Sorted) -> Result<bool, LayerError> {
     let is_directory = |entry: &Sorted| matches!(entry.content, Content::Directory);
     if entry.key == previous.key {
         let is_there = !matches!(previous.content, Content::Deletion);
-        if is_directory(previous) && is_directory(entry) || is_there && entry.security.is_some() {
+        if is_directory(previous) && is_directory(entry) || is_there && entry.is_mark {
             return Ok(true);
         }
         return Err(LayerError::Conflict {
@@ -373,6 +391,7 @@ fn open_parents(
             content: &Content::Directory,
             secured,
             security: None,
+            attributes: None,
         });
         open.push(dir);
     }

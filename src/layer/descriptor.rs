@@ -24,8 +24,14 @@ impl Security {
 
     /// The descriptor again.
     pub(super) fn descriptor(&self) -> Result<SecurityDescriptor, UnreadableDescriptor> {
-        let bytes = BASE64_STANDARD.decode(&*self.0);
-        SecurityDescriptor::from_bytes(&bytes.map_err(|_| UnreadableDescriptor)?)
+        SecurityDescriptor::from_bytes(&self.bytes())
+    }
+
+    /// The self-relative form.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        BASE64_STANDARD
+            .decode(self.0.as_bytes())
+            .unwrap_or_default()
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::path::PathError;
 use crate::diagnose::{Blame, Diagnose};
 use crate::recipe::dockerignore::IgnoreError;
+use crate::windows::inside::InsideError;
 
 /// Why a layer could not be described or written.
 #[derive(Debug, thiserror::Error)]
@@ -29,6 +30,19 @@ pub enum LayerError {
         /// What lies below it.
         child: String,
     },
+    /// The base has something else where an entry is to be.
+    #[error("{path} is {found} in the base, where the image is to have {wanted}")]
+    InTheWay {
+        /// The path in the image.
+        path: String,
+        /// What the base has.
+        found: &'static str,
+        /// What the layer has.
+        wanted: &'static str,
+    },
+    /// What is known of the base cannot be read.
+    #[error(transparent)]
+    Inside(#[from] InsideError),
     /// A file or folder that could not be opened or read, or is gone.
     #[error("cannot read {}", path.display())]
     Read {
@@ -85,6 +99,7 @@ impl Diagnose for LayerError {
             Self::Path(_)
             | Self::Conflict { .. }
             | Self::NotADirectory { .. }
+            | Self::InTheWay { .. }
             | Self::NotAFile { .. }
             | Self::NotUnicode { .. }
             | Self::Link { .. } => Blame::Request,

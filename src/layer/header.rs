@@ -99,7 +99,8 @@ fn pax_records(item: &Item, form: &Form, size: u64, timestamp: u64, out: &mut Ve
     if !matches!(item.content, Content::Deletion) {
         let time = timestamp.to_string();
         record("LIBARCHIVE.creationtime", &time, out);
-        record("MSWINDOWS.fileattr", &form.attributes.to_string(), out);
+        let attributes = item.attributes.unwrap_or(form.attributes);
+        record("MSWINDOWS.fileattr", &attributes.to_string(), out);
         if item.secured {
             let security = item.security.unwrap_or(form.security);
             record("MSWINDOWS.rawsd", security.base64(), out);
@@ -193,6 +194,7 @@ mod tests {
             content,
             secured: true,
             security: None,
+            attributes: None,
         };
         let mut out = Vec::new();
         encode(&item, size, 1_580_000_000, &mut out);
@@ -229,10 +231,12 @@ mod tests {
             content: &Content::Directory,
             secured: true,
             security: Some(&security),
+            attributes: Some(0x2012),
         };
         let mut bytes = Vec::new();
         encode(&item, 0, 0, &mut bytes);
         assert!(records(&bytes).contains(&"MSWINDOWS.rawsd=b3du".to_owned()));
+        assert!(records(&bytes).contains(&"MSWINDOWS.fileattr=8210".to_owned()));
         let usual = records(&headers(&Content::Directory, "Files/d", 0));
         assert_eq!(usual.len(), records(&bytes).len());
         assert!(!usual.contains(&"MSWINDOWS.rawsd=b3du".to_owned()));

@@ -40,6 +40,7 @@ mod path;
 mod pipeline;
 mod planned;
 mod reader;
+mod settle;
 
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;

@@ -18,7 +18,7 @@ pub(super) fn check(stage: &Stage<'_>, step: &Step<'_>, findings: &mut Findings<
     let rule = Rule::PathNotExpanded;
     let message = format!(
         "ENV keeps %{name}% as it is, and this PATH hides the one in the registry; set it with \
-         RUN setx /M PATH, or write the folders out"
+         RUN setx /M PATH, or write the folders out; a recipe's `path` adds to it"
     );
     match correction(stage, step, value) {
         Some(line) if is_only => {

@@ -10,6 +10,7 @@ use toml::Spanned;
 use super::access::AccessEntry;
 use super::certificates::CertificatesEntry;
 use super::iis::IisEntry;
+use super::path::PathEntry;
 use super::registry::RegistryEntry;
 use super::services::ServiceEntry;
 use super::text::{Text, Texts};
@@ -41,6 +42,8 @@ pub(super) struct RecipeFile {
     /// Environment variables.
     #[serde(default)]
     pub(super) env: BTreeMap<String, Text>,
+    /// Folders that are added to the base's PATH.
+    pub(super) path: Option<PathEntry>,
     /// The program that a container runs, with its arguments.
     pub(super) entrypoint: Option<Vec<Text>>,
     /// Arguments that follow the entry point unless others are given, or the program without one; one

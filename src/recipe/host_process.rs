@@ -38,6 +38,9 @@ impl Plan {
         if !self.services.is_empty() {
             return refused("services", "the host's own run in its place");
         }
+        if self.path.is_some() {
+            return refused("path", "the container has the host's PATH");
+        }
         if let Some(edit) = self.registry.first() {
             return refused(
                 &format!("the registry change \"{edit}\""),

@@ -15,6 +15,7 @@
 //!     os_version: Some(host),
 //!     shell: None,
 //!     user: None,
+//!     path: None,
 //!     on_build: Vec::new(),
 //! };
 //! let settings = Settings {
@@ -38,6 +39,7 @@ mod instructions;
 mod library;
 mod mistake;
 mod on_disk;
+mod path;
 mod plan;
 mod program;
 mod registry;
@@ -56,6 +58,7 @@ pub use host_process::NeedsWindowsInside;
 pub use instructions::{Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep};
 pub use library::{ShippedRecipe, shipped};
 pub use on_disk::{LeftOut, OnDisk};
+pub use path::PATH_HINT;
 pub use plan::{Brought, Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
 use text::{Text, Values};
 

@@ -10,6 +10,7 @@ use super::file::RunEntry;
 use super::iis::name_pool;
 use super::instructions::Instructions;
 use super::on_disk::OnDisk;
+use super::path::is_path;
 use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
 use crate::files::Part;
@@ -17,11 +18,13 @@ use crate::foreign::Foreign;
 use crate::shim;
 use crate::windows::access::Access;
 use crate::windows::certificate::TrustedCertificate;
+use crate::windows::hive;
 use crate::windows::iis::{IisSettings, schema_files, server_config};
-use crate::windows::inside::{Inside, InsideError, Needs};
+use crate::windows::inside::{Inside, Needs};
 use crate::windows::path::ImagePath;
 use crate::windows::quoting::argv::{self, Reader};
-use crate::windows::registry::RegistryEdit;
+use crate::windows::registry::{RegistryEdit, Root};
+use crate::windows::search_path::{PathAdditions, PathError};
 use crate::windows::service::Service;
 use crate::windows::shutdown;
 use crate::windows::version::WindowsVersion;
@@ -45,6 +48,9 @@ pub struct Plan {
     pub registry: Vec<RegistryEdit>,
     /// Variables added to the base's environment.
     pub env: BTreeMap<String, String>,
+    /// Folders added to the base's PATH.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathAdditions>,
     /// The program that a container runs; the base's where absent.
     pub entrypoint: Option<Vec<String>>,
     /// Its further arguments; the base's where absent.
@@ -94,6 +100,9 @@ pub struct PlanBase {
     pub shell: Option<Vec<String>>,
     /// Who runs its programs; an administrator where absent.
     pub user: Option<String>,
+    /// PATH in its environment, which hides the one in its registry.
+    #[serde(skip)]
+    pub path: Option<String>,
     /// Instructions that it has for whatever is built on it, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_build: Vec<String>,
@@ -207,23 +216,34 @@ impl Plan {
 
     /// Every change to the registry, those that other keys stand for among them, on a base of which
     /// that is known.
-    pub fn registry_edits(&self, _inside: &dyn Inside) -> Result<Vec<RegistryEdit>, InsideError> {
+    pub fn registry_edits(&self, inside: &dyn Inside) -> Result<Vec<RegistryEdit>, PathError> {
+        let path = self.path.as_ref().map(|path| path.edit(inside));
+        let mut edits = self.edits_on_any_base();
+        edits.extend(path.transpose()?);
+        Ok(edits)
+    }
+
+    fn edits_on_any_base(&self) -> Vec<RegistryEdit> {
         let certificates = self.certificates.iter().map(TrustedCertificate::edit);
         let services = self.services.iter().flat_map(Service::edits);
         let declared = certificates.chain(services);
         let timeout = self.shutdown_timeout.into_iter().flat_map(shutdown::edits);
-        Ok(declared
+        declared
             .chain(self.registry.iter().cloned())
             .chain(timeout)
-            .collect())
+            .collect()
     }
 
     /// What has to be known of the base before the image can be made.
     pub fn needs(&self) -> Needs {
         let mut needs = Needs {
+            hives: hive::needed(&self.edits_on_any_base()),
             files: self.access.iter().any(|access| !self.brings(&access.path)),
             ..Needs::default()
         };
+        if self.path.is_some() {
+            needs.hives.insert(Root::System);
+        }
         if self
             .iis
             .as_ref()
@@ -312,6 +332,13 @@ impl fmt::Display for Plan {
         }
         for (name, value) in &self.env {
             writeln!(f, "env         {}={}", Foreign(name), Foreign(value))?;
+        }
+        let path = self.path.iter();
+        for folder in path.clone().flat_map(|path| &path.prepend) {
+            writeln!(f, "path        {}, before the base's", Foreign(folder))?;
+        }
+        for folder in path.flat_map(|path| &path.append) {
+            writeln!(f, "path        {}, after the base's", Foreign(folder))?;
         }
         if let Some(entrypoint) = &self.entrypoint {
             writeln!(f, "entrypoint  {}", quoted(entrypoint))?;
@@ -425,6 +452,7 @@ impl Recipe {
                 .collect::<Result<_, _>>()?,
             registry,
             env: self.environment(&file.env, shutdown_timeout, &values)?,
+            path: self.path_additions(&values)?,
             entrypoint: list(&file.entrypoint)?,
             cmd: file
                 .cmd
@@ -511,7 +539,11 @@ impl Recipe {
                 let problem = format!("{known} and {name} are the same variable on Windows");
                 return Err(self.error(text, problem));
             }
-            variables.insert(name.clone(), self.resolve(text, values)?);
+            let value = self.resolve(text, values)?;
+            // That one is under `path`.
+            if !(is_path(name) && PathAdditions::read(&value).is_some()) {
+                variables.insert(name.clone(), value);
+            }
         }
         let is_set = |name: &String| name.eq_ignore_ascii_case(STOP_TIMEOUT);
         if let Some(seconds) = shutdown_timeout

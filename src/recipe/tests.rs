@@ -16,6 +16,7 @@ fn base() -> PlanBase {
         os_version: Some(WindowsVersion::new(17763, 973)),
         shell: None,
         user: Some("ContainerUser".to_owned()),
+        path: None,
         on_build: Vec::new(),
     }
 }

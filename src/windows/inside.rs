@@ -49,6 +49,8 @@ pub struct BaseKey {
 /// A file or folder of a base, with all its layers laid over each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaseFile {
+    /// Its name as it is spelled; empty for the drive itself.
+    pub name: String,
     /// What it is.
     pub kind: BaseFileKind,
     /// The attributes that Windows has for it, such as 0x10 for a folder.

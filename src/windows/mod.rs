@@ -30,6 +30,7 @@ pub mod quoting;
 pub mod regfile;
 pub mod registry;
 pub mod release;
+pub mod search_path;
 pub mod security;
 pub mod service;
 pub mod shutdown;

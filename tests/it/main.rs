@@ -45,6 +45,7 @@ mod mirror_cli;
 mod mirror_faults;
 mod node;
 mod passwords;
+mod path;
 mod quoting;
 mod referrers;
 mod registry;

@@ -49,7 +49,7 @@ impl DaemonArgs {
     ) -> Result<Delivered, Failure> {
         let images = job.publication.images.iter();
         let dockerfiles: Vec<Rendered> = images
-            .map(|image| render(&image.planned.plan))
+            .map(|image| render(&image.planned.plan, image.planned.base.inside.as_ref()))
             .collect::<Result<_, _>>()?;
         let (daemon, info) = match (self.reach().await, reason) {
             (Ok(reached), _) => reached,

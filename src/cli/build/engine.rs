@@ -5,7 +5,7 @@ use std::fmt;
 use clap::ValueEnum;
 
 use crate::cli::failure::Failure;
-use crate::dockerfile::render;
+use crate::dockerfile;
 use crate::engine::direct::{DirectError, check, rehearse};
 use crate::recipe::Plan;
 
@@ -73,7 +73,7 @@ impl EngineArg {
             match engine {
                 Engine::Direct => rehearse(draft)?,
                 Engine::Docker => {
-                    render(draft)?;
+                    dockerfile::rehearse(draft)?;
                 }
             }
         }

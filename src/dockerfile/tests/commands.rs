@@ -10,6 +10,7 @@ use crate::dockerfile::{ContextContent, Rendered, render};
 use crate::layer::Source;
 
 use crate::windows::iis::IisSettings;
+use crate::windows::inside::Unseen;
 use crate::windows::regfile::import;
 use crate::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
 
@@ -114,7 +115,7 @@ fn reg_sets_every_kind_of_value() {
     ];
     let mut plan = plan();
     plan.registry.clone_from(&edits);
-    wine.build(&render(&plan).unwrap());
+    wine.build(&render(&plan, &Unseen).unwrap());
     edits.sort();
     assert_eq!(wine.values(acme), edits);
 
@@ -130,7 +131,7 @@ fn reg_sets_every_kind_of_value() {
         })
         .collect();
     plan.registry.clone_from(&edits);
-    let rendered = render(&plan).unwrap();
+    let rendered = render(&plan, &Unseen).unwrap();
     assert_eq!(runs(&rendered).len(), 2);
     wine.build(&rendered);
     edits.sort();
@@ -156,7 +157,7 @@ fn reg_deletes_what_is_there_and_what_is_not() {
     let mut plan = plan();
     let mut build = |edits: Vec<RegistryEdit>| {
         plan.registry = edits;
-        wine.build(&render(&plan).unwrap());
+        wine.build(&render(&plan, &Unseen).unwrap());
         wine.values(acme)
     };
     let found = build(vec![
@@ -216,7 +217,7 @@ fn cmd_removes_each_entry_whatever_came_of_the_one_before() {
     });
     // The first is a program that is not there, so it fails.
     let mut calls = 0;
-    let words: Vec<String> = runs(&render(&plan).unwrap())[0]
+    let words: Vec<String> = runs(&render(&plan, &Unseen).unwrap())[0]
         .iter()
         .map(|word| {
             if word.ends_with("appcmd.exe") {

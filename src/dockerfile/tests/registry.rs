@@ -22,7 +22,7 @@ fn set(name: &str, data: RegistryData) -> RegistryEdit {
 fn rendered(edits: Vec<RegistryEdit>) -> Rendered {
     let mut plan = plan();
     plan.registry = edits;
-    render(&plan).unwrap()
+    render(&plan, &Unseen).unwrap()
 }
 
 /// What `reg` is called with, line by line.

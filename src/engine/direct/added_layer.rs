@@ -19,7 +19,7 @@ use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan, PlannedLayer};
 use crate::windows::hive::{FileTime, empty_hive, layer_hives};
-use crate::windows::inside::Unseen;
+use crate::windows::inside::{BaseFileKind, Known, Unseen};
 use crate::windows::path::ImagePath;
 
 /// A layer up to this size never touches the disk.
@@ -159,29 +159,52 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
     if plan.needs().files {
         plan.access.clear();
     }
-    describe(&plan, base, 0)?.drive()?;
+    let mut layer = describe_files(&plan, base, 0)?;
+    // What takes a look into the base is found when it was taken.
+    if plan.needs().hives.is_empty() {
+        add_hives(&mut layer, &plan, base, 0)?;
+    }
+    layer.drive()?;
     Ok(())
 }
 
 fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
+    let mut layer = describe_files(plan, base, timestamp)?;
+    layer.settle(base.inside)?;
+    add_hives(&mut layer, plan, base, timestamp)?;
+    Ok(layer)
+}
+
+fn add_hives(
+    layer: &mut Layer,
+    plan: &Plan,
+    base: Base<'_>,
+    timestamp: u64,
+) -> Result<(), DirectError> {
+    let edits = plan.registry_edits(base.inside)?;
+    for hive in layer_hives(&edits, base.inside, file_time(timestamp))? {
+        let name = hive.name.parse().map_err(LayerError::Path)?;
+        layer.hive(name, hive.bytes);
+    }
+    Ok(())
+}
+
+fn file_time(timestamp: u64) -> FileTime {
+    FileTime::from_unix_seconds(i64::try_from(timestamp).unwrap_or(i64::MAX))
+}
+
+fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     layer.planned_files(&plan.files)?;
-    if let Some(folder) = working_dir_to_make(plan, base.image) {
+    if let Some(folder) = working_dir_to_make(plan, base)? {
         layer.directory(LayerPath::try_from(folder).map_err(LayerError::Path)?);
     }
     if let Some(settings) = &plan.iis {
         iis::configure(&mut layer, settings, base.inside)?;
     }
     layer.grant(&plan.access, base.inside)?;
-    let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
-    let time = FileTime::from_unix_seconds(seconds);
     if plan.base.os_version.is_none() && base.image.manifest().layers.is_empty() {
-        bottom(&mut layer, time)?;
-    }
-    let edits = plan.registry_edits(base.inside)?;
-    for hive in layer_hives(&edits, base.inside, time)? {
-        let name = hive.name.parse().map_err(LayerError::Path)?;
-        layer.hive(name, hive.bytes);
+        bottom(&mut layer, file_time(timestamp))?;
     }
     Ok(layer)
 }
@@ -214,9 +237,12 @@ fn bottom(layer: &mut Layer, time: FileTime) -> Result<(), DirectError> {
 
 /// The working directory, where the layer has to bring it: a Dockerfile's `WORKDIR` makes it, while
 /// Windows starts no program in a folder that is not there. An entry for a folder that is there
-/// would replace its descriptor, so the base's own working directory and what lies in Windows'
-/// folders are left alone.
-fn working_dir_to_make<'a>(plan: &'a Plan, base: &Image) -> Option<&'a ImagePath> {
+/// would replace its descriptor, so on a base into which nobody has looked its own working directory
+/// and what lies in Windows' folders are left alone.
+fn working_dir_to_make<'a>(
+    plan: &'a Plan,
+    base: Base<'_>,
+) -> Result<Option<&'a ImagePath>, DirectError> {
     const OF_WINDOWS: [&str; 6] = [
         "inetpub",
         "Program Files",
@@ -225,12 +251,22 @@ fn working_dir_to_make<'a>(plan: &'a Plan, base: &Image) -> Option<&'a ImagePath
         "Users",
         "Windows",
     ];
-    let folder = plan.working_dir.as_ref()?;
-    let top = folder.components().first()?;
+    let Some(folder) = plan.working_dir.as_ref() else {
+        return Ok(None);
+    };
+    let Some(top) = folder.components().first() else {
+        return Ok(None);
+    };
+    match base.inside.file(folder).map_err(LayerError::Inside)? {
+        Known::Unknown => {}
+        Known::Present(found) if found.kind == BaseFileKind::Link => return Ok(None),
+        // What the base has gets no entry.
+        Known::Absent | Known::Present(_) => return Ok(Some(folder)),
+    }
     let is_windows = OF_WINDOWS.iter().any(|own| own.eq_ignore_ascii_case(top));
-    let of_base = base.config().config.working_dir.as_deref();
+    let of_base = base.image.config().config.working_dir.as_deref();
     let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
-    (!is_windows && !is_base).then_some(folder)
+    Ok((!is_windows && !is_base).then_some(folder))
 }
 
 fn write(
@@ -272,6 +308,7 @@ mod tests {
             os_version: Some(host.parse().unwrap()),
             shell: None,
             user: None,
+            path: None,
             on_build: Vec::new(),
         };
         let recipe = Recipe::find("pause").unwrap();

@@ -4,9 +4,11 @@ use crate::diagnose::{Blame, Diagnose, nearest};
 use crate::foreign::Foreign;
 use crate::layer::{GrantError, LayerError};
 use crate::oci::document::DocumentError;
+use crate::recipe::PATH_HINT;
 use crate::windows::hive::WriteError;
 use crate::windows::iis::config::{ConfigError, EditError, SchemaError, Unsound};
 use crate::windows::inside::InsideError;
+use crate::windows::search_path::PathError;
 
 /// How many names are listed where none is near what was typed.
 const MOST_LISTED: usize = 24;
@@ -99,6 +101,9 @@ pub enum DirectError {
     /// What is known of the base could not be read.
     #[error(transparent)]
     Inside(#[from] InsideError),
+    /// What is added to PATH cannot be.
+    #[error(transparent)]
+    Path(#[from] PathError),
     /// The registry changes cannot be in a delta hive.
     #[error("the registry changes cannot be written")]
     Hive(#[from] WriteError),
@@ -126,6 +131,7 @@ impl Diagnose for DirectError {
             Self::NoTime { .. } => {
                 Some("set SOURCE_DATE_EPOCH to the seconds since 1970 to use instead".to_owned())
             }
+            Self::Path(PathError::Unknown | PathError::NotText(_)) => Some(PATH_HINT.to_owned()),
             Self::Hive(WriteError::UnknownHolder { holder, .. }) => Some(format!(
                 "where the base has it, or where it may be created, add to the recipe: [[registry]] key = '{holder}'"
             )),
@@ -144,6 +150,7 @@ impl Diagnose for DirectError {
             | Self::WebConfig { .. }
             | Self::NoIis { .. }
             | Self::IisEdit { .. }
+            | Self::Path(PathError::Unknown | PathError::NotText(_))
             | Self::Hive(_) => Blame::Request,
             Self::Grant(error) => error.blame(),
             Self::Layer(error) => error.blame(),

@@ -216,6 +216,7 @@ mod tests {
         fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
             Ok(match self.content(path)? {
                 Known::Present(bytes) => Known::Present(BaseFile {
+                    name: String::new(),
                     kind: BaseFileKind::File {
                         size: bytes.len() as u64,
                         sha256: [0; 32],
@@ -259,6 +260,7 @@ mod tests {
             os_version: Some("17763.973".parse().unwrap()),
             shell: None,
             user: None,
+            path: None,
             on_build: Vec::new(),
         };
         let values = std::collections::BTreeMap::new();

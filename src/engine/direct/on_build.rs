@@ -158,6 +158,7 @@ mod tests {
             os_version: Some("17763.973".parse().unwrap()),
             shell: None,
             user: None,
+            path: None,
             on_build: on_build.iter().map(ToString::to_string).collect(),
         };
         let settings = Settings {

@@ -179,6 +179,7 @@ impl BaseFacts {
     fn base_file(&self, record: &FileRecord) -> Result<BaseFile, FactsError> {
         let security = record.descriptor.map(|number| self.descriptor(number));
         Ok(BaseFile {
+            name: record.name.clone(),
             kind: record.kind,
             attributes: record.attributes,
             security: security.transpose()?,

@@ -18,6 +18,7 @@ impl Base {
     fn with(mut self, path: &str, kind: BaseFileKind, sddl: &str) -> Self {
         let descriptor: SecurityDescriptor = sddl.parse().unwrap();
         let file = BaseFile {
+            name: String::new(),
             kind,
             attributes: 0x10,
             security: Some(descriptor.to_bytes(Layout::ListsFirst)),

@@ -46,6 +46,7 @@ fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, RecipeError> {
         os_version: Some(version),
         shell: None,
         user: None,
+        path: None,
         on_build: Vec::new(),
     };
     let settings = Settings {

@@ -1,13 +1,15 @@
 //! The hives of a layer: all of them where one has something to say.
 
+use std::collections::BTreeSet;
+
 use super::delta::Delta;
 use super::follow::followed;
 use super::settle::settle;
 use super::tree::{self, Node};
 use super::writer::write_hive;
 use super::{FileTime, Semantics, WriteError};
-use crate::windows::inside::Inside;
-use crate::windows::registry::{KeyPath, RegistryEdit};
+use crate::windows::inside::{Inside, Unseen};
+use crate::windows::registry::{KeyPath, RegistryEdit, Root};
 
 /// A file of a layer's `Hives` directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +18,19 @@ pub struct HiveFile {
     pub name: &'static str,
     /// What it holds.
     pub bytes: Vec<u8>,
+}
+
+/// The hives of which something has to be known before these edits can be made on a base: those in
+/// which they delete what may not be there.
+pub fn needed(edits: &[RegistryEdit]) -> BTreeSet<Root> {
+    let Ok(changes) = tree::apply(edits) else {
+        return BTreeSet::new();
+    };
+    let needed = changes.into_iter().filter_map(|(root, mut tree)| {
+        let settled = settle(&mut tree, KeyPath::root_of(root), &Unseen);
+        matches!(settled, Err(WriteError::UnknownHolder { .. })).then_some(root)
+    });
+    needed.collect()
 }
 
 /// The files of a layer's `Hives` directory that make these edits on a base. None where nothing

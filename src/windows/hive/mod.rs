@@ -45,7 +45,7 @@ mod writer;
 pub use changes::edits;
 pub use existing::exists;
 pub use key::{Key, Value, ValueContent};
-pub use layer::{HiveFile, layer_hives};
+pub use layer::{HiveFile, layer_hives, needed};
 pub use merge::merged;
 pub use reader::Hive;
 pub use writer::{DeltaHive, empty_hive, write_deltas};

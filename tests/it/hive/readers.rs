@@ -8,7 +8,7 @@ use wincimg::windows::hive::{Hive, Key};
 use wincimg::windows::registry::{DataType, KeyMode, RegistryData, RegistryEdit, Typed};
 
 use super::{hive_of, path, set};
-use crate::support::programs::{component, skip};
+use crate::support::programs::{component, python_with_regipy, skip};
 
 const TOP: &str = r"HKLM\SOFTWARE\Example";
 
@@ -155,25 +155,9 @@ walk(RegistryHive(sys.argv[1]).root, '')
 json.dump(keys, sys.stdout, default=bytes.hex)
 ";
 
-/// A Python that has regipy.
-fn python() -> Option<PathBuf> {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    [
-        std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),
-        Some(here.join("target/venv/bin/python")),
-        Some(PathBuf::from("python3")),
-    ]
-    .into_iter()
-    .flatten()
-    .find(|python| {
-        let import = Command::new(python).args(["-c", "import regipy"]).output();
-        import.is_ok_and(|output| output.status.success())
-    })
-}
-
 #[test]
 fn regipy_reads_every_key_and_value() {
-    let Some(python) = python() else {
+    let Some(python) = python_with_regipy() else {
         return skip("no python has regipy; tests/run installs it");
     };
     let bytes = hive_of(&edits());

@@ -108,6 +108,12 @@ impl Looked {
         self.with_file_of(path, kind, attributes, sddl)
     }
 
+    /// With files that are known, of which there are none but those that are told.
+    pub fn with_drive(mut self) -> Self {
+        self.files.get_or_insert_default();
+        self
+    }
+
     /// With a link or mount point.
     pub fn with_mount(self, path: &str) -> Self {
         self.with_file_of(path, BaseFileKind::Link, 0x410, "O:SYG:SYD:")
@@ -116,6 +122,7 @@ impl Looked {
     fn with_file_of(mut self, path: &str, kind: BaseFileKind, attributes: u32, sddl: &str) -> Self {
         let path: ImagePath = path.parse().unwrap();
         let file = BaseFile {
+            name: path.components().last().cloned().unwrap_or_default(),
             kind,
             attributes,
             security: Some(security(sddl)),

@@ -1,6 +1,7 @@
 //! The programs that tests need, and Debian's packages that have them.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// What `tests/run` installs from: a program and its packages a line.
 const NEEDS: &str = include_str!("../../needs");
@@ -41,4 +42,20 @@ pub fn skip(reason: &str) {
 /// Whether nothing may be skipped.
 pub fn everything_is_required() -> bool {
     std::env::var_os("WINCIMG_REQUIRE_ALL").is_some_and(|value| value == "1")
+}
+
+/// A Python that has regipy.
+pub fn python_with_regipy() -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    [
+        std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),
+        Some(here.join("target/venv/bin/python")),
+        Some(PathBuf::from("python3")),
+    ]
+    .into_iter()
+    .flatten()
+    .find(|python| {
+        let import = Command::new(python).args(["-c", "import regipy"]).output();
+        import.is_ok_and(|output| output.status.success())
+    })
 }

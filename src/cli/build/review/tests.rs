@@ -56,6 +56,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
         os_version: Some(base),
         shell: None,
         user: None,
+        path: None,
         on_build: Vec::new(),
     };
     let settings = Settings {
