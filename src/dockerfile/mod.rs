@@ -1,7 +1,8 @@
 //! Dockerfiles for Windows images: read into what they come to, and written from plans.
 //!
 //! [`source`] reads any text as the daemon joins its lines, [`instruction`] says what is meant,
-//! [`expand`] fills variables in, and [`stages`] carries the instructions out.
+//! [`expand`] fills variables in, and [`stages`] carries the instructions out; what the commands of
+//! a `RUN` line would do, [`run`] reads without running them.
 //!
 //! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
 //! context. Commands are in exec form with full paths, so that no shell and no base image has a say
@@ -13,6 +14,7 @@ mod guard;
 pub mod instruction;
 mod output;
 mod registry;
+pub mod run;
 pub mod source;
 pub mod stages;
 mod templates;

@@ -312,7 +312,7 @@ impl BuildRequest<'_> {
                     own = Some((base, set_aside));
                 }
             }
-            let outcome = stages.evaluate(&bases)?;
+            let outcome = stages.evaluate_unseen(&bases)?;
             let Some((base, set_aside)) = own else {
                 unreachable!("the wanted stage's base is one of its bases");
             };
@@ -351,6 +351,12 @@ impl BuildRequest<'_> {
             }
             let outcome = stages.evaluate(&image.stage_bases)?;
             image.plan.instructions = Some(outcome.instructions);
+            let known = &mut image.plan.notes;
+            for note in outcome.notes {
+                if !known.contains(&note) {
+                    known.push(note);
+                }
+            }
         }
         Ok(())
     }

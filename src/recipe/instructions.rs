@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::plan::FileSource;
 use crate::foreign::Foreign;
 use crate::oci::document::ContainerConfig;
+use crate::windows::inside::Needs;
 use crate::windows::path::ImagePath;
 use crate::windows::registry::RegistryEdit;
 
@@ -22,6 +23,10 @@ pub struct Instructions {
     /// Who made the image, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
+    /// What has to be known of the base before all of this can be said; what there is then is not
+    /// the image yet.
+    #[serde(skip)]
+    pub needs: Needs,
 }
 
 /// What one instruction does.

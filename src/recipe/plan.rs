@@ -236,11 +236,10 @@ impl Plan {
 
     /// What has to be known of the base before the image can be made.
     pub fn needs(&self) -> Needs {
-        let mut needs = Needs {
-            hives: hive::needed(&self.edits_on_any_base()),
-            files: self.access.iter().any(|access| !self.brings(&access.path)),
-            ..Needs::default()
-        };
+        let instructions = self.instructions.as_ref();
+        let mut needs = instructions.map_or_else(Needs::default, |all| all.needs.clone());
+        needs.hives.extend(hive::needed(&self.edits_on_any_base()));
+        needs.files |= self.access.iter().any(|access| !self.brings(&access.path));
         if self.path.is_some() {
             needs.hives.insert(Root::System);
         }

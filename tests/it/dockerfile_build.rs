@@ -278,6 +278,47 @@ fn local_archives_are_unpacked_and_others_are_not() {
 }
 
 #[test]
+fn what_run_lines_do_is_in_their_layers() {
+    let site = site(
+        "COPY d /in/\nENV NAME=made\n\
+         RUN mkdir C:\\app\\logs && move C:\\in\\b.txt C:\\app\\%NAME%.txt && rd /s /q C:\\in\n\
+         WORKDIR C:/app\n\
+         RUN echo hello>a.txt&& setx /M KIND small && reg add HKLM\\SOFTWARE\\Acme /v n /t REG_DWORD /d 7 /f\n\
+         SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]\n\
+         RUN if (-not (Test-Path logs)) { throw 'no logs' }; \
+         'two' > two.txt; Copy-Item a.txt ('C:\\{0}' -f $env:KIND); app --version",
+        &["d/b.txt", "d/e/f.txt"],
+    );
+    let plan = plan(&site, &[]);
+    let expected = ["app/a.txt", "app/made.txt", "app/two.txt", "small"];
+    let mut found = files(&plan);
+    found.sort();
+    found.dedup();
+    let files: Vec<&String> = found
+        .iter()
+        .filter(|path| !path.starts_with("in/"))
+        .collect();
+    assert_eq!(files, expected);
+    let steps = plan["instructions"]["steps"].as_array().unwrap();
+    let layers: Vec<&Value> = steps.iter().map(|step| &step["layer"]).collect();
+    let registry: Vec<&Value> = layers
+        .iter()
+        .filter_map(|layer| layer["registry"].as_array())
+        .flatten()
+        .collect();
+    assert_eq!(registry[0]["name"], "KIND");
+    assert_eq!(registry[1]["key"], "HKLM\\SOFTWARE\\Acme");
+    let gone = layers
+        .iter()
+        .filter_map(|layer| layer["entries"].as_array())
+        .flatten()
+        .find(|entry| entry["content"] == "deleted");
+    assert_eq!(gone.unwrap()["path"], "C:\\in");
+    let notes = plan["notes"].to_string();
+    assert!(notes.contains("app --version is not run"), "{notes}");
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_line() {
     for (instructions, said) in [
         (
@@ -290,7 +331,24 @@ fn what_is_wrong_is_told_with_its_line() {
         ("COPY --chown=me a.txt /x", "--chown is refused"),
         ("COPY --chmod=755 a.txt /x", "--chmod is refused"),
         ("COPY --from=repo.lan/x:1 a /x", "no stage before this one"),
-        ("RUN echo ${X", "RUN needs Windows"),
+        (
+            "RUN mkdir C:\\x && msiexec /i x.msi",
+            "app/Dockerfile:2: RUN needs Windows: msiexec: an MSI package",
+        ),
+        (
+            "SHELL [\"powershell\", \"-Command\"]\nRUN while ($true) { }",
+            "app/Dockerfile:3: RUN is not understood: powershell: while is not understood",
+        ),
+        ("RUN copy C:\\a.txt C:\\b.txt", "RUN fails: "),
+        (
+            "RUN del C:\\Windows\\a.txt",
+            "RUN depends on what is not known: del: what it does depends on what the base has",
+        ),
+        (
+            "RUN curl -LO https://example.com/a.zip && tar -xf a.zip && del a.zip",
+            "what is at https://example.com/a.zip is not fetched",
+        ),
+        ("RUN setx A b", "setx /M"),
         (
             "\nCOPPY a b",
             "Dockerfile:3: unknown instruction \"COPPY\": did you mean COPY?",

@@ -736,3 +736,50 @@ async fn what_is_no_windows_has_nothing_to_show() {
         .code(3)
         .stderr(contains("has no registry that can be read"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_of_a_dockerfile_see_what_is_inside_the_base() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let path = RegistryData::expand_sz(&format!(r"C:\runtime;{BASE_PATH}"));
+    let mut upper = upper_layer(&[set(ENVIRONMENT, "Path", path)]);
+    for program in ["cmd", "setx"] {
+        let file = format!("Files/Windows/System32/{program}.exe");
+        upper.file(&file, b"MZ", None);
+    }
+    let bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
+    let base = image_of(VERSION, vec![bottom.tar(), upper.tar()]);
+    let reference = publish(&base, &host).await;
+    let machine = Machine::new();
+    fs::create_dir(machine.0.path().join("app")).unwrap();
+    let lines = r#"FROM mcr.microsoft.com/windows/nanoserver:1809
+USER ContainerAdministrator
+RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
+"#;
+    fs::write(machine.0.path().join("app/Dockerfile"), lines).unwrap();
+    let build = [
+        "build",
+        "./app",
+        "--host-build",
+        "17763.973",
+        "--base-registry",
+        &host,
+        "--dry-run",
+    ];
+    // A rehearsal reads no layers, and says what it would have to know.
+    machine
+        .run(&build)
+        .code(2)
+        .stderr(contains("RUN depends on what is not known").and(contains("%PATH%")));
+    machine.json(&["base", "index", &reference]);
+    let plan = machine.json(&build);
+    let layer = &plan["plans"][0]["instructions"]["steps"];
+    let layer = layer.as_array().unwrap().last().unwrap();
+    let path = layer["layer"]["registry"][0].to_string();
+    let whole = r"C:\\runtime;C:\\Windows\\system32;C:\\Windows;C:\\Users\\ContainerAdministrator\\AppData\\Local\\Microsoft\\WindowsApps;C:\\app";
+    assert!(path.contains(whole), "{path}");
+    assert_eq!(
+        layer["layer"]["entries"][0]["path"],
+        r"C:\Windows\System32\made"
+    );
+}

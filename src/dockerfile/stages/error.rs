@@ -31,6 +31,8 @@ pub enum StageError {
         text: String,
         /// What helps.
         hint: Option<String>,
+        /// Whether it can be carried out once the base is known.
+        wants_a_look: bool,
     },
 }
 
@@ -42,7 +44,26 @@ impl StageError {
             problem: problem.into(),
             text: text.to_owned(),
             hint: None,
+            wants_a_look: false,
         }
+    }
+
+    /// Whether a look inside the base may help.
+    pub(super) fn wants_a_look(&self) -> bool {
+        matches!(
+            self,
+            Self::Line {
+                wants_a_look: true,
+                ..
+            }
+        )
+    }
+
+    pub(super) fn or_a_look(mut self) -> Self {
+        if let Self::Line { wants_a_look, .. } = &mut self {
+            *wants_a_look = true;
+        }
+        self
     }
 
     pub(super) fn with_hint(mut self, text: impl Into<String>) -> Self {

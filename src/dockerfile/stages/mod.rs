@@ -9,6 +9,7 @@ mod error;
 mod files;
 mod paths;
 mod read;
+mod run;
 mod state;
 mod tree;
 mod unpack;
@@ -23,13 +24,15 @@ use std::sync::Arc;
 
 use super::expand::Lexer;
 use super::instruction::{Copy, Kind, Program, Step};
+use super::run::{Trouble, TroubleKind};
 use super::source::Dockerfile;
 use crate::diagnose::in_one_line;
 use crate::oci::document::ContainerConfig;
 use crate::recipe::dockerignore::Ignore;
 use crate::recipe::{FileSource, Instructions, PlannedContent, PlannedLayer};
-use crate::windows::inside::Inside;
+use crate::windows::inside::{Inside, Needs};
 use crate::windows::quoting::Escape;
+use crate::windows::registry::Root;
 
 use copy::{Draft, on_disk};
 use files::{Files, Folder, OfStage};
@@ -120,7 +123,11 @@ impl Stages {
 
     /// The image that the wanted stage is based on, by its name in the file.
     pub fn base(&self) -> &str {
-        let mut index = self.target;
+        self.base_of(self.target)
+    }
+
+    /// The image that a stage is based on, through other stages or at once.
+    fn base_of(&self, mut index: usize) -> &str {
         loop {
             match &self.all[index].base {
                 Base::Image(name) => return name,
@@ -186,7 +193,11 @@ impl Stages {
             }
             for step in &stage.steps {
                 match &step.kind {
-                    Kind::Run(_) => return Err(self.needs_windows(stage, step)),
+                    Kind::Run(program) => {
+                        if let Some(trouble) = run::needs_windows(program) {
+                            return Err(self.not_run(stage, step, &trouble));
+                        }
+                    }
                     Kind::Copy(copy) => self.check_copy(index, step, copy)?,
                     _ => {}
                 }
@@ -224,10 +235,14 @@ impl Stages {
         StageError::at(&self.file, step.line, &step.text, problem)
     }
 
-    /// This is where commands are understood, or not.
-    fn needs_windows(&self, stage: &Stage, step: &Step) -> StageError {
+    /// Says why the commands of a line are not carried out.
+    fn not_run(&self, stage: &Stage, step: &Step, trouble: &Trouble) -> StageError {
         let is_target = std::ptr::eq(stage, &raw const self.all[self.target]);
-        let hint = if is_target {
+        let hint = if let Some(help) = trouble.help {
+            help.to_owned()
+        } else if trouble.kind == TroubleKind::Fails {
+            "it would fail in a container too: correct the line".to_owned()
+        } else if is_target {
             "do the same with COPY and ENV or the keys of a recipe, or build the file with Docker on \
              Windows"
                 .to_owned()
@@ -238,7 +253,44 @@ impl Stages {
                 stage.name
             )
         };
-        self.error(step, "RUN needs Windows").with_hint(hint)
+        let wants_a_look = trouble.kind == TroubleKind::NotKnown && trouble.help.is_none();
+        let problem = match trouble.kind {
+            TroubleKind::NeedsWindows => "RUN needs Windows",
+            TroubleKind::NotUnderstood => "RUN is not understood",
+            TroubleKind::NotKnown | TroubleKind::Later => "RUN depends on what is not known",
+            TroubleKind::Fails => "RUN fails",
+        };
+        let error = self
+            .error(step, format!("{problem}: {trouble}"))
+            .with_hint(hint);
+        if wants_a_look {
+            error.or_a_look()
+        } else {
+            error
+        }
+    }
+
+    /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
+    /// where that is not all of them, what there is says what it needs to know.
+    pub fn evaluate_unseen(&self, bases: &Bases) -> Result<Outcome, StageError> {
+        let outcome = self.evaluate(bases);
+        let config = bases.get(self.base()).map(|base| base.config.clone());
+        match (outcome, config) {
+            (Err(error), Some(container)) if error.wants_a_look() => Ok(Outcome {
+                instructions: Instructions {
+                    steps: Vec::new(),
+                    container,
+                    author: None,
+                    needs: Needs {
+                        hives: [Root::System, Root::Software].into(),
+                        files: true,
+                        ..Needs::default()
+                    },
+                },
+                notes: Vec::new(),
+            }),
+            (outcome, _) => outcome,
+        }
     }
 
     /// Carries the instructions out on bases, which have to be there for all of [`Self::bases`].
@@ -257,6 +309,7 @@ impl Stages {
                 steps: state.steps.clone(),
                 container: state.config.clone(),
                 author: state.author.clone(),
+                needs: Needs::default(),
             },
             notes,
         })
@@ -314,12 +367,6 @@ impl Evaluation<'_> {
             ..step
         };
         match &step.kind {
-            Kind::Run(_) => {
-                let problem = "what the base has for images that are built on it needs Windows";
-                Err(stages
-                    .error(&step, problem)
-                    .with_hint("build the file with Docker on Windows"))
-            }
             Kind::From(_) | Kind::OnBuild(_) => {
                 Err(failed("it cannot be kept for later".to_owned()))
             }
@@ -422,15 +469,30 @@ impl Evaluation<'_> {
             Kind::Maintainer(author) => state.maintainer(author.clone()),
             Kind::OnBuild(trigger) => state.on_build(trigger.clone()),
             Kind::Shell(words) => state.shell(words.clone()),
-            Kind::Run(program) => return self.run(index, step, program),
+            Kind::Run(program) => self.run(index, state, step, program)?,
             Kind::From(_) => {}
         }
         Ok(())
     }
 
-    /// The seam for commands that can be read as changes of files, registry and environment.
-    fn run(&self, index: usize, step: &Step, _program: &Program) -> Result<(), StageError> {
-        Err(self.stages.needs_windows(&self.stages.all[index], step))
+    /// Carries commands out that can be read as changes of files and registry.
+    fn run(
+        &mut self,
+        index: usize,
+        state: &mut State,
+        step: &Step,
+        program: &Program,
+    ) -> Result<(), StageError> {
+        let stages = self.stages;
+        let is_plain = run::is_plain_windows(stages.base_of(index));
+        let done = run::carry_out(state, program, is_plain)
+            .map_err(|trouble| stages.not_run(&stages.all[index], step, &trouble))?;
+        let place = format!("{}:{}", stages.file.display(), step.line);
+        let notes = done.notes.into_iter();
+        self.notes
+            .extend(notes.map(|note| format!("{place}: {note}")));
+        state.add_layer(done.created_by, done.layer);
+        Ok(())
     }
 
     fn copy(

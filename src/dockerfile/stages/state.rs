@@ -79,6 +79,30 @@ impl State {
         value.map(|(_, value)| value.clone())
     }
 
+    /// The variables of a command: the image's, and build arguments of other names.
+    pub(super) fn variables(&self) -> Vec<(String, String)> {
+        let own = self.config.env.iter();
+        let mut all: Vec<(String, String)> = own
+            .filter_map(|line| line.split_once('='))
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
+        for (name, value) in &self.args {
+            let is_set = all
+                .iter()
+                .any(|(known, _)| known.eq_ignore_ascii_case(name));
+            if let (Some(value), false) = (value, is_set) {
+                all.push((name.clone(), value.clone()));
+            }
+        }
+        all
+    }
+
+    /// What reads a line in shell form.
+    pub(super) fn shell_words(&self) -> Vec<String> {
+        let own = self.config.shell.clone().filter(|words| !words.is_empty());
+        own.unwrap_or_else(|| SHELL.map(str::to_owned).to_vec())
+    }
+
     pub(super) fn expand(
         &self,
         lexer: Lexer,
@@ -167,11 +191,10 @@ impl State {
             Program::Shell(line) if line.is_empty() => (Vec::new(), self.config.args_escaped),
             Program::Exec(words) if words.is_empty() => (words, self.config.args_escaped),
             Program::Exec(words) => (words, false),
-            Program::Shell(line) => {
-                let own = self.config.shell.clone().filter(|words| !words.is_empty());
-                let shell = own.unwrap_or_else(|| SHELL.map(str::to_owned).to_vec());
-                (vec![format!("{} {line}", shell.join(" "))], true)
-            }
+            Program::Shell(line) => (
+                vec![format!("{} {line}", self.shell_words().join(" "))],
+                true,
+            ),
         }
     }
 

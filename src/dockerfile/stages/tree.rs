@@ -60,6 +60,11 @@ impl Tree {
         }
     }
 
+    /// What it lies over.
+    pub(super) fn base(&self) -> &dyn Inside {
+        &*self.base
+    }
+
     /// What is at a path, as far as it is known.
     pub(super) fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, InsideError> {
         if path.components().is_empty() {

@@ -1,0 +1,332 @@
+//! cmd's own commands, but for those that copy and delete files.
+
+use super::super::image::{Action, Seen};
+use super::super::machine::{Now, is_nul};
+use super::super::traced::Traced;
+use super::super::trouble::Trouble;
+use super::Cmd;
+
+/// The words of a built-in command: switches in small letters, the rest without quotes.
+pub(super) struct Words {
+    pub(super) switches: Vec<String>,
+    pub(super) operands: Vec<String>,
+}
+
+impl Words {
+    pub(super) fn of(rest: &str) -> Self {
+        let mut words = Self {
+            switches: Vec::new(),
+            operands: Vec::new(),
+        };
+        for word in split(rest) {
+            if let Some(switches) = word.strip_prefix('/') {
+                let switches = switches.split('/');
+                words
+                    .switches
+                    .extend(switches.map(|switch| format!("/{}", switch.to_ascii_lowercase())));
+            } else if let Some((operand, switches)) = with_switches(&word) {
+                words.operands.push(operand);
+                words.switches.extend(switches);
+            } else {
+                words.operands.push(word.replace('"', ""));
+            }
+        }
+        words
+    }
+
+    /// Refuses any switch but these.
+    pub(super) fn only(&self, known: &[&str]) -> Result<(), Trouble> {
+        match self
+            .switches
+            .iter()
+            .find(|switch| !known.contains(&switch.as_str()))
+        {
+            None => Ok(()),
+            Some(switch) => Err(Trouble::option(switch)),
+        }
+    }
+
+    pub(super) fn has(&self, switch: &str) -> bool {
+        self.switches.iter().any(|other| other == switch)
+    }
+}
+
+/// `C:\x/s/q`: a path that switches follow at once.
+fn with_switches(word: &str) -> Option<(String, Vec<String>)> {
+    if word.contains('"') {
+        return None;
+    }
+    let (operand, rest) = word.split_once('/')?;
+    let switches: Vec<&str> = rest.split('/').collect();
+    let are_switches = switches
+        .iter()
+        .all(|switch| switch.len() == 1 && switch.chars().all(|c| c.is_ascii_alphabetic()));
+    (are_switches && operand.contains('\\')).then(|| {
+        let switches = switches
+            .iter()
+            .map(|switch| format!("/{}", switch.to_ascii_lowercase()))
+            .collect();
+        (operand.to_owned(), switches)
+    })
+}
+
+/// Words at cmd's delimiters, quotes keeping them together and kept.
+fn split(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in text.chars() {
+        quoted ^= c == '"';
+        if !quoted && " \t,;=".contains(c) {
+            words.push(String::new());
+        } else if let Some(word) = words.last_mut() {
+            word.push(c);
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Names the program that a `start` or `call` runs.
+fn other_program(name: &str, rest: &Traced) -> Trouble {
+    let program = split(rest.as_str())
+        .into_iter()
+        .find(|word| !word.starts_with('/') && word != "\"\"")
+        .unwrap_or_default();
+    Trouble::windows(format!(
+        "{name} runs {:?}, which takes Windows",
+        program.replace('"', "")
+    ))
+}
+
+impl Cmd<'_, '_> {
+    pub(super) fn builtin(&mut self, name: &str, rest: &Traced) -> Result<i32, Trouble> {
+        if rest.as_str().trim() == "/?" {
+            return Err(Trouble::option("/?"));
+        }
+        match name {
+            "echo" => return self.echo(rest.as_str()),
+            "type" => return self.print_file(rest.as_str()),
+            "set" => return self.set(rest.as_str()),
+            "exit" => return self.leave(rest.as_str()),
+            "if" | "for" => return Err(Trouble::unclear("it is not understood here")),
+            "rem" | "break" => return Ok(0),
+            _ => {}
+        }
+        let words = Words::of(rest.as_str());
+        match name {
+            "cd" | "chdir" => self.change_folder(rest.as_str()),
+            "pushd" => {
+                self.machine.stack.push(self.machine.folder.clone());
+                self.change_folder(rest.as_str())
+            }
+            "popd" => {
+                if let Some(folder) = self.machine.stack.pop() {
+                    self.machine.folder = folder;
+                    Ok(0)
+                } else {
+                    Ok(1)
+                }
+            }
+            "md" | "mkdir" => self.make_folders(&words),
+            "rd" | "rmdir" => self.remove_folders(&words),
+            "del" | "erase" => self.delete(&words),
+            "copy" => self.copy(&words),
+            "move" => self.move_files(&words),
+            "ren" | "rename" => self.rename(&words),
+            "title" | "cls" | "color" | "prompt" => Ok(0),
+            "ver" | "vol" => {
+                self.is_silent()?;
+                Ok(0)
+            }
+            "dir" => self.list(&words),
+            "setlocal" | "endlocal" => Err(Trouble::unclear(
+                "it is not understood outside a batch file",
+            )),
+            "start" | "call" => Err(other_program(name, rest)),
+            _ => Err(Trouble::unclear("the command is not understood")),
+        }
+    }
+
+    fn echo(&mut self, rest: &str) -> Result<i32, Trouble> {
+        let mut characters = rest.chars();
+        let (divider, text) = (characters.next(), characters.as_str());
+        match divider {
+            None => {
+                self.is_silent()?;
+                return Ok(0);
+            }
+            Some(' ' | '\t' | ',' | ';' | '=') => {
+                let word = text.trim();
+                if word.is_empty() {
+                    self.is_silent()?;
+                    return Ok(0);
+                }
+                if word.eq_ignore_ascii_case("on") || word.eq_ignore_ascii_case("off") {
+                    return Ok(0);
+                }
+            }
+            Some('.' | ':' | '(' | '/' | '+' | '[' | '\\') => {}
+            Some(_) => return Err(Trouble::unclear("the form of echo is not understood")),
+        }
+        self.say(&format!("{text}\r\n"))?;
+        Ok(0)
+    }
+
+    fn print_file(&mut self, rest: &str) -> Result<i32, Trouble> {
+        let words = Words::of(rest);
+        words.only(&[])?;
+        for operand in &words.operands {
+            if is_nul(operand) {
+                continue;
+            }
+            if operand.contains(['*', '?']) {
+                return Err(Trouble::unclear("wildcards are not understood here"));
+            }
+            let path = self.machine.path(operand)?;
+            match self.machine.now(&path)? {
+                Now::File => {}
+                Now::Later if self.output.is_none() => {}
+                Now::Later => return Err(Trouble::later("its content comes from a download")),
+                Now::Missing | Now::Folder => return Ok(1),
+            }
+            if self.output.is_some() {
+                match self.machine.image.content(&path) {
+                    Seen::There(content) if content.is_ascii() && !content.contains(&0x1a) => {
+                        self.output.get_or_insert_default().extend(content);
+                    }
+                    _ => {
+                        return Err(Trouble::unknown(format!(
+                            "the content of {path} is not known"
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(i32::from(words.operands.is_empty()))
+    }
+
+    fn set(&mut self, rest: &str) -> Result<i32, Trouble> {
+        let text = rest.trim_start();
+        if text.is_empty() {
+            self.is_silent()?;
+            return Ok(0);
+        }
+        if text.starts_with('/') {
+            return Err(Trouble::option(
+                text.split_whitespace().next().unwrap_or_default(),
+            ));
+        }
+        let text = match text.strip_prefix('"') {
+            Some(quoted) => quoted.rsplit_once('"').map_or(quoted, |(inside, _)| inside),
+            None => text,
+        };
+        let Some((name, value)) = text.split_once('=') else {
+            self.is_silent()?;
+            return Ok(0);
+        };
+        if name.is_empty() {
+            return Ok(1);
+        }
+        let value = (!value.is_empty()).then(|| value.to_owned());
+        self.machine.variables.set(name, value);
+        Ok(0)
+    }
+
+    fn leave(&mut self, rest: &str) -> Result<i32, Trouble> {
+        let words = Words::of(rest);
+        words.only(&["/b"])?;
+        let code = match words.operands.as_slice() {
+            [] if self.is_unsettled => {
+                return Err(Trouble::unclear(
+                    "after a failure its exit code is not certain",
+                ));
+            }
+            [] => 0,
+            [code] => code.parse().map_err(|_| {
+                Trouble::unclear(format!("the exit code {code:?} is not understood"))
+            })?,
+            _ => return Err(Trouble::unclear("more than an exit code")),
+        };
+        self.exit = Some(code);
+        Ok(code)
+    }
+
+    fn change_folder(&mut self, rest: &str) -> Result<i32, Trouble> {
+        let mut text = rest.trim();
+        if let Some((switch, after)) = text.split_at_checked(2)
+            && switch.eq_ignore_ascii_case("/d")
+        {
+            text = after.trim();
+        }
+        let text = text.replace('"', "");
+        if text.is_empty() {
+            self.is_silent()?;
+            return Ok(0);
+        }
+        if text.contains(['*', '?', '/']) && text.starts_with('/') || text.contains(['*', '?']) {
+            return Err(Trouble::unclear(format!(
+                "the folder {text:?} is not understood"
+            )));
+        }
+        let path = self.machine.path(&text)?;
+        match self.machine.entry(&path) {
+            Seen::There(super::super::image::Entry::File) | Seen::Missing => Ok(1),
+            Seen::There(_) | Seen::Later => {
+                self.machine.folder = path;
+                Ok(0)
+            }
+            Seen::Unknown => Err(Trouble::unknown(format!(
+                "it fails unless the base has the folder {path}"
+            ))),
+        }
+    }
+
+    fn make_folders(&mut self, words: &Words) -> Result<i32, Trouble> {
+        words.only(&[])?;
+        let mut code = i32::from(words.operands.is_empty());
+        for operand in &words.operands {
+            if operand.contains(['*', '?', '<', '>', '|']) {
+                return Ok(1);
+            }
+            let path = self.machine.path(operand)?;
+            match self.machine.entry(&path) {
+                Seen::There(_) => code = 1,
+                Seen::Missing => self.machine.apply(Action::MakeFolder(path))?,
+                Seen::Later => self.machine.apply(Action::Unclear(path))?,
+                Seen::Unknown => {
+                    return Err(Trouble::unknown(format!("it fails if the base has {path}")));
+                }
+            }
+        }
+        Ok(code)
+    }
+
+    fn list(&mut self, words: &Words) -> Result<i32, Trouble> {
+        self.is_silent()?;
+        for operand in &words.operands {
+            let missing = match self.machine.paths(operand, super::Wildcards::Cmd)? {
+                super::Paths::One(path) => match self.machine.entry(&path) {
+                    Seen::Unknown => {
+                        return Err(Trouble::unknown(format!(
+                            "it fails unless the base has {path}"
+                        )));
+                    }
+                    seen => seen == Seen::Missing,
+                },
+                super::Paths::Pattern { folder, pattern } => {
+                    match self
+                        .machine
+                        .fitting(&folder, &pattern, super::Wildcards::Cmd)?
+                    {
+                        super::Fitting::Paths(paths) => paths.is_empty(),
+                        super::Fitting::Later => false,
+                    }
+                }
+            };
+            if missing {
+                return Ok(1);
+            }
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,644 @@
+//! What cmd reads in a line: commands, the operators between them, blocks, redirections.
+
+use super::super::traced::Traced;
+use super::super::trouble::Trouble;
+
+/// How deep blocks may lie in blocks.
+const DEPTH: usize = 24;
+
+/// A line, or a part of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Node {
+    /// `a & b`
+    Sequence(Vec<Node>),
+    /// `a && b`
+    And(Vec<Node>),
+    /// `a || b`
+    Or(Vec<Node>),
+    /// `a | b`
+    Pipe(Vec<Node>),
+    /// `( … )` and where its output goes.
+    Block(Box<Node>, Vec<Redirect>),
+    /// `if`
+    If {
+        not: bool,
+        ignore_case: bool,
+        test: Test,
+        then: Box<Node>,
+        otherwise: Option<Box<Node>>,
+    },
+    /// `for %i in ( … ) do`
+    For {
+        variable: char,
+        items: Vec<Traced>,
+        body: Box<Node>,
+        at: usize,
+    },
+    /// Any other command.
+    Simple(Simple),
+    /// `rem`, or nothing at all.
+    Nothing,
+}
+
+/// What an `if` asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Test {
+    Exist(Traced),
+    Defined(Traced),
+    ErrorLevel(Traced),
+    Compare {
+        left: Traced,
+        operator: String,
+        right: Traced,
+    },
+}
+
+/// A command's text without its redirections and carets, its quotes kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Simple {
+    pub(super) text: Traced,
+    pub(super) redirects: Vec<Redirect>,
+    /// Whether nothing but spaces follow the last redirection.
+    pub(super) ends_in_spaces: bool,
+}
+
+/// Where a stream goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Redirect {
+    pub(super) stream: u8,
+    pub(super) to: Target,
+}
+
+/// What a stream goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    File { name: Traced, append: bool },
+    Stream(u8),
+    Input,
+}
+
+pub(super) fn parse(line: &Traced) -> Result<Node, Trouble> {
+    let mut parser = Parser {
+        characters: line.characters().collect(),
+        at: 0,
+        depth: 0,
+    };
+    let node = parser.sequence(false)?;
+    match parser.peek() {
+        None => Ok(node),
+        Some(c) => Err(parser.trouble(format!("{c} is unexpected here"))),
+    }
+}
+
+/// The only node, or what several make.
+fn one_or(mut nodes: Vec<Node>, several: fn(Vec<Node>) -> Node) -> Node {
+    if nodes.len() == 1 {
+        nodes.remove(0)
+    } else {
+        several(nodes)
+    }
+}
+
+struct Parser {
+    characters: Vec<(char, usize)>,
+    at: usize,
+    depth: usize,
+}
+
+fn is_delimiter(c: char) -> bool {
+    matches!(c, ' ' | '\t' | ',' | ';' | '=')
+}
+
+impl Parser {
+    fn peek(&self) -> Option<char> {
+        self.ahead(0)
+    }
+
+    fn ahead(&self, by: usize) -> Option<char> {
+        self.characters.get(self.at + by).map(|(c, _)| *c)
+    }
+
+    fn origin(&self) -> usize {
+        let last = self.characters.len().saturating_sub(1);
+        self.characters
+            .get(self.at.min(last))
+            .map_or(0, |(_, at)| *at)
+    }
+
+    fn trouble(&self, why: impl Into<String>) -> Trouble {
+        Trouble::unclear(why).placed(self.origin())
+    }
+
+    fn next(&mut self) -> Option<(char, usize)> {
+        let next = self.characters.get(self.at).copied();
+        self.at += usize::from(next.is_some());
+        next
+    }
+
+    fn skip(&mut self, skipped: impl Fn(char) -> bool) {
+        while self.peek().is_some_and(&skipped) {
+            self.at += 1;
+        }
+    }
+
+    /// Commands with `&` or line ends between them, the loosest operators.
+    fn sequence(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        let mut nodes = Vec::new();
+        loop {
+            self.skip(|c| is_delimiter(c) || c == '\r' || (in_block && c == '\n'));
+            if self.peek().is_none() || (in_block && self.peek() == Some(')')) {
+                break;
+            }
+            nodes.push(self.or(in_block)?);
+            match (self.peek(), self.ahead(1)) {
+                (Some('&'), next) if next != Some('&') => self.at += 1,
+                (Some('\n'), _) if in_block => self.at += 1,
+                _ => break,
+            }
+        }
+        if nodes.is_empty() {
+            return Ok(Node::Nothing);
+        }
+        Ok(one_or(nodes, Node::Sequence))
+    }
+
+    fn or(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        let mut nodes = vec![self.and(in_block)?];
+        while self.peek() == Some('|') && self.ahead(1) == Some('|') {
+            self.at += 2;
+            nodes.push(self.and(in_block)?);
+        }
+        Ok(one_or(nodes, Node::Or))
+    }
+
+    fn and(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        let mut nodes = vec![self.pipe(in_block)?];
+        while self.peek() == Some('&') && self.ahead(1) == Some('&') {
+            self.at += 2;
+            nodes.push(self.pipe(in_block)?);
+        }
+        Ok(one_or(nodes, Node::And))
+    }
+
+    fn pipe(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        let mut nodes = vec![self.command(in_block)?];
+        while self.peek() == Some('|') && self.ahead(1) != Some('|') {
+            self.at += 1;
+            nodes.push(self.command(in_block)?);
+        }
+        Ok(one_or(nodes, Node::Pipe))
+    }
+
+    fn command(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        if self.depth == DEPTH {
+            return Err(self.trouble("blocks lie too deep in each other"));
+        }
+        self.depth += 1;
+        let node = self.command_of(in_block);
+        self.depth -= 1;
+        node
+    }
+
+    fn command_of(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        self.skip(|c| is_delimiter(c) || c == '@');
+        match self.peek() {
+            Some('(') => {
+                self.at += 1;
+                let inside = self.sequence(true)?;
+                if self.peek() != Some(')') {
+                    return Err(self.trouble("a ( is not closed"));
+                }
+                self.at += 1;
+                self.block_end(inside)
+            }
+            Some('&' | '|') | None => Err(self.trouble("a command is missing here")),
+            _ => match self.keyword().as_str() {
+                "if" => self.condition(in_block),
+                "for" => self.iteration(in_block),
+                "rem" => {
+                    self.skip(|c| c != '\n');
+                    Ok(Node::Nothing)
+                }
+                _ => self.simple(in_block).map(Node::Simple),
+            },
+        }
+    }
+
+    fn block_end(&mut self, inside: Node) -> Result<Node, Trouble> {
+        let mut redirects = Vec::new();
+        loop {
+            self.skip(|c| matches!(c, ' ' | '\t'));
+            let is_stream = self.peek().is_some_and(|c| c.is_ascii_digit())
+                && self.ahead(1).is_some_and(|c| matches!(c, '<' | '>'));
+            match self.peek() {
+                Some('<' | '>') => redirects.push(self.redirect(None)?),
+                Some(digit) if is_stream => {
+                    self.at += 1;
+                    redirects.push(self.redirect(digit.to_digit(10))?);
+                }
+                _ => return Ok(Node::Block(Box::new(inside), redirects)),
+            }
+        }
+    }
+
+    /// The word that begins here, in small letters, if letters are all it has.
+    fn keyword(&self) -> String {
+        let rest = &self.characters[self.at..];
+        let word: String = rest
+            .iter()
+            .map(|(c, _)| *c)
+            .take_while(char::is_ascii_alphabetic)
+            .collect();
+        let after = rest.get(word.len()).map(|(c, _)| *c);
+        if after.is_none_or(|c| is_delimiter(c) || "(&|<>\n".contains(c)) {
+            word.to_ascii_lowercase()
+        } else {
+            String::new()
+        }
+    }
+
+    fn eat_keyword(&mut self, word: &str) -> bool {
+        let found = self.keyword() == word;
+        if found {
+            self.at += word.len();
+            self.skip(is_delimiter);
+        }
+        found
+    }
+
+    /// A word up to a delimiter, quotes keeping it together and kept.
+    fn word(&mut self, ends: impl Fn(char) -> bool) -> Traced {
+        let mut word = Traced::default();
+        let mut quoted = false;
+        while let Some(c) = self.peek() {
+            if !quoted && (ends(c) || "&|<>()\n".contains(c)) {
+                break;
+            }
+            let Some((c, at)) = self.next() else { break };
+            if c == '^' && !quoted {
+                if let Some((escaped, at)) = self.next() {
+                    word.push(escaped, at);
+                }
+                continue;
+            }
+            quoted ^= c == '"';
+            word.push(c, at);
+        }
+        word
+    }
+
+    fn condition(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        self.eat_keyword("if");
+        let mut ignore_case = false;
+        let mut not = false;
+        loop {
+            if self.peek() == Some('/') && self.ahead(1).is_some_and(|c| matches!(c, 'i' | 'I')) {
+                self.at += 2;
+                self.skip(is_delimiter);
+                ignore_case = true;
+            } else if self.eat_keyword("not") {
+                not = !not;
+            } else {
+                break;
+            }
+        }
+        let asked = self.question()?;
+        self.skip(is_delimiter);
+        let has_brackets = self.peek() == Some('(');
+        // Without brackets all of the rest is what happens.
+        let then = if has_brackets {
+            self.command(in_block)?
+        } else {
+            self.sequence(in_block)?
+        };
+        if then == Node::Nothing {
+            return Err(self.trouble("an if has no command"));
+        }
+        let mut otherwise = None;
+        if has_brackets {
+            self.skip(is_delimiter);
+            if self.eat_keyword("else") {
+                let is_one = self.peek() == Some('(') || self.keyword() == "if";
+                otherwise = Some(Box::new(if is_one {
+                    self.command(in_block)?
+                } else {
+                    self.sequence(in_block)?
+                }));
+            }
+        }
+        Ok(Node::If {
+            not,
+            ignore_case,
+            test: asked,
+            then: Box::new(then),
+            otherwise,
+        })
+    }
+
+    fn question(&mut self) -> Result<Test, Trouble> {
+        let is_end = |c: char| is_delimiter(c);
+        if self.eat_keyword("exist") {
+            return Ok(Test::Exist(self.word(is_end)));
+        }
+        if self.eat_keyword("defined") {
+            return Ok(Test::Defined(self.word(is_end)));
+        }
+        if self.eat_keyword("errorlevel") {
+            return Ok(Test::ErrorLevel(self.word(is_end)));
+        }
+        let left = self.word(is_end);
+        self.skip(|c| matches!(c, ' ' | '\t' | ',' | ';'));
+        let operator = if self.peek() == Some('=') && self.ahead(1) == Some('=') {
+            self.at += 2;
+            "==".to_owned()
+        } else {
+            let word = self.keyword();
+            if !["equ", "neq", "lss", "leq", "gtr", "geq"].contains(&word.as_str()) {
+                return Err(self.trouble("the condition of an if is not understood"));
+            }
+            self.at += word.len();
+            word
+        };
+        self.skip(is_delimiter);
+        let right = self.word(is_end);
+        if left.is_empty() || right.is_empty() {
+            return Err(self.trouble("the condition of an if is not understood"));
+        }
+        Ok(Test::Compare {
+            left,
+            operator,
+            right,
+        })
+    }
+
+    fn iteration(&mut self, in_block: bool) -> Result<Node, Trouble> {
+        let at = self.origin();
+        self.eat_keyword("for");
+        if self.peek() != Some('%') {
+            return Err(
+                self.trouble("of for only the form over words is understood: for %i in (…)")
+            );
+        }
+        self.at += 1;
+        let Some((variable, _)) = self.next().filter(|(c, _)| c.is_ascii_alphabetic()) else {
+            return Err(self.trouble("the variable of a for is not understood"));
+        };
+        self.skip(is_delimiter);
+        if !self.eat_keyword("in") || self.peek() != Some('(') {
+            return Err(self.trouble("a for without its list is not understood"));
+        }
+        self.at += 1;
+        let mut items = Vec::new();
+        loop {
+            self.skip(|c| is_delimiter(c) || c == '\n');
+            match self.peek() {
+                Some(')') => break,
+                None => return Err(self.trouble("the list of a for is not closed")),
+                _ => {}
+            }
+            let item = self.word(is_delimiter);
+            if item.is_empty() {
+                return Err(self.trouble("the list of a for is not understood"));
+            }
+            items.push(item);
+        }
+        self.at += 1;
+        self.skip(is_delimiter);
+        if !self.eat_keyword("do") {
+            return Err(self.trouble("a for without do is not understood"));
+        }
+        let body = if self.peek() == Some('(') {
+            self.command(in_block)?
+        } else {
+            self.sequence(in_block)?
+        };
+        Ok(Node::For {
+            variable,
+            items,
+            body: Box::new(body),
+            at,
+        })
+    }
+
+    fn simple(&mut self, in_block: bool) -> Result<Simple, Trouble> {
+        let mut text = Traced::default();
+        let mut redirects = Vec::new();
+        let mut quoted = false;
+        let mut redirected_at = None;
+        while let Some((c, at)) = self.next() {
+            match c {
+                '"' => quoted = !quoted,
+                '^' if !quoted => {
+                    if let Some((escaped, at)) = self.next() {
+                        text.push(escaped, at);
+                    }
+                    continue;
+                }
+                '&' | '|' | '\n' if !quoted => {
+                    self.at -= 1;
+                    break;
+                }
+                ')' if !quoted && in_block => {
+                    self.at -= 1;
+                    break;
+                }
+                '<' | '>' if !quoted => {
+                    self.at -= 1;
+                    let stream = stream_before(&text);
+                    if stream.is_some() {
+                        text.pop();
+                    }
+                    redirects.push(self.redirect(stream)?);
+                    redirected_at = Some(text.as_str().len());
+                    continue;
+                }
+                '\r' if !quoted => continue,
+                '\n' => return Err(self.trouble("a quote is open at a line's end")),
+                _ => {}
+            }
+            text.push(c, at);
+        }
+        let after = redirected_at.map_or("", |at| &text.as_str()[at..]);
+        let ends_in_spaces = !after.is_empty() && after.trim().is_empty();
+        Ok(Simple {
+            text,
+            redirects,
+            ends_in_spaces,
+        })
+    }
+
+    /// A redirection from its sign on.
+    fn redirect(&mut self, stream: Option<u32>) -> Result<Redirect, Trouble> {
+        let Some((sign, _)) = self.next() else {
+            return Err(self.trouble("a redirection is not understood"));
+        };
+        let stream = stream.unwrap_or(u32::from(sign == '>'));
+        let stream = u8::try_from(stream).unwrap_or_default();
+        let append = sign == '>' && self.peek() == Some('>');
+        self.at += usize::from(append);
+        if self.peek() == Some('&') {
+            self.at += 1;
+            let digit = self.next().and_then(|(c, _)| c.to_digit(10));
+            let to = digit.and_then(|digit| u8::try_from(digit).ok());
+            return match to {
+                Some(to) if sign == '>' && to > 0 => Ok(Redirect {
+                    stream,
+                    to: Target::Stream(to),
+                }),
+                _ => Err(self.trouble("a redirection is not understood")),
+            };
+        }
+        self.skip(is_delimiter);
+        let name = self.word(is_delimiter);
+        if name.is_empty() {
+            return Err(self.trouble("a redirection has no file"));
+        }
+        let to = if sign == '<' {
+            if stream != 0 {
+                return Err(self.trouble("a redirection is not understood"));
+            }
+            Target::Input
+        } else {
+            Target::File { name, append }
+        };
+        Ok(Redirect { stream, to })
+    }
+}
+
+/// The number before a redirection, if it stands alone.
+fn stream_before(text: &Traced) -> Option<u32> {
+    let mut characters = text.as_str().chars().rev();
+    let digit = characters.next()?.to_digit(10)?;
+    let is_alone = characters
+        .next()
+        .is_none_or(|c| is_delimiter(c) || c == '"' || c == ')');
+    is_alone.then_some(digit)
+}
+
+impl Node {
+    /// The same with a value in place of a loop's variable.
+    pub(super) fn with(&self, variable: char, value: &str) -> Result<Self, Trouble> {
+        let boxed = |node: &Self| node.with(variable, value).map(Box::new);
+        let all = |nodes: &[Self]| {
+            nodes
+                .iter()
+                .map(|node| node.with(variable, value))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        Ok(match self {
+            Self::Sequence(nodes) => Self::Sequence(all(nodes)?),
+            Self::And(nodes) => Self::And(all(nodes)?),
+            Self::Or(nodes) => Self::Or(all(nodes)?),
+            Self::Pipe(nodes) => Self::Pipe(all(nodes)?),
+            Self::Block(inside, redirects) => Self::Block(
+                boxed(inside)?,
+                replaced_in_redirects(redirects, variable, value)?,
+            ),
+            Self::If {
+                not,
+                ignore_case,
+                test,
+                then,
+                otherwise,
+            } => Self::If {
+                not: *not,
+                ignore_case: *ignore_case,
+                test: test.with(variable, value)?,
+                then: boxed(then)?,
+                otherwise: otherwise.as_deref().map(boxed).transpose()?,
+            },
+            Self::For {
+                variable: own,
+                items,
+                body,
+                at,
+            } => Self::For {
+                variable: *own,
+                items: items
+                    .iter()
+                    .map(|item| replaced(item, variable, value))
+                    .collect::<Result<_, _>>()?,
+                body: if *own == variable {
+                    body.clone()
+                } else {
+                    boxed(body)?
+                },
+                at: *at,
+            },
+            Self::Simple(simple) => Self::Simple(Simple {
+                text: replaced(&simple.text, variable, value)?,
+                redirects: replaced_in_redirects(&simple.redirects, variable, value)?,
+                ends_in_spaces: simple.ends_in_spaces,
+            }),
+            Self::Nothing => Self::Nothing,
+        })
+    }
+}
+
+impl Test {
+    fn with(&self, variable: char, value: &str) -> Result<Self, Trouble> {
+        let replaced = |text: &Traced| replaced(text, variable, value);
+        Ok(match self {
+            Self::Exist(path) => Self::Exist(replaced(path)?),
+            Self::Defined(name) => Self::Defined(replaced(name)?),
+            Self::ErrorLevel(number) => Self::ErrorLevel(replaced(number)?),
+            Self::Compare {
+                left,
+                operator,
+                right,
+            } => Self::Compare {
+                left: replaced(left)?,
+                operator: operator.clone(),
+                right: replaced(right)?,
+            },
+        })
+    }
+}
+
+fn replaced_in_redirects(
+    redirects: &[Redirect],
+    variable: char,
+    value: &str,
+) -> Result<Vec<Redirect>, Trouble> {
+    redirects
+        .iter()
+        .map(|redirect| {
+            let to = match &redirect.to {
+                Target::File { name, append } => Target::File {
+                    name: replaced(name, variable, value)?,
+                    append: *append,
+                },
+                other => other.clone(),
+            };
+            Ok(Redirect {
+                stream: redirect.stream,
+                to,
+            })
+        })
+        .collect()
+}
+
+/// A text with a value for `%i`; its other forms, such as `%~ni`, take Windows.
+fn replaced(text: &Traced, variable: char, value: &str) -> Result<Traced, Trouble> {
+    let mut out = Traced::default();
+    let mut characters = text.characters().peekable();
+    while let Some((c, at)) = characters.next() {
+        if c != '%' {
+            out.push(c, at);
+            continue;
+        }
+        match characters.peek() {
+            Some((next, _)) if *next == variable => {
+                characters.next();
+                out.append(&Traced::from_one(value, at));
+            }
+            Some(('~', _)) => {
+                return Err(
+                    Trouble::unclear("modifiers of a for's variable are not understood").placed(at),
+                );
+            }
+            _ => out.push(c, at),
+        }
+    }
+    Ok(out)
+}

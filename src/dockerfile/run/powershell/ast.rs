@@ -1,0 +1,131 @@
+//! What a script of PowerShell is made of, as far as it is understood. Places are bytes of the script.
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Statement {
+    Pipeline(Pipeline),
+    /// `$x = …`, `$x += …`
+    Assign {
+        to: Expression,
+        operator: char,
+        value: Box<Statement>,
+        at: usize,
+    },
+    If {
+        clauses: Vec<(Statement, Vec<Statement>)>,
+        otherwise: Vec<Statement>,
+        at: usize,
+    },
+    ForEach {
+        variable: String,
+        items: Box<Statement>,
+        body: Vec<Statement>,
+        at: usize,
+    },
+    Throw {
+        at: usize,
+    },
+    Exit {
+        code: Option<Expression>,
+        at: usize,
+    },
+}
+
+/// Elements with `|` between them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Pipeline {
+    pub(super) elements: Vec<Element>,
+    pub(super) at: usize,
+}
+
+/// A part of a pipeline.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Element {
+    Expression(Expression),
+    Command(Command),
+}
+
+/// A command and what it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) name: Expression,
+    pub(super) arguments: Vec<Argument>,
+    pub(super) redirects: Vec<Redirect>,
+    pub(super) at: usize,
+}
+
+/// Something that a command is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Argument {
+    /// `-Name` or `-Name:value`; and how the name is written.
+    Parameter {
+        name: String,
+        value: Option<Expression>,
+        written: String,
+    },
+    Value(Expression),
+    /// `@name`
+    Splat(String),
+}
+
+/// Where a stream goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Redirect {
+    /// Into a file; `*` is stream 0.
+    File {
+        stream: u8,
+        append: bool,
+        file: Expression,
+    },
+    /// Into standard output.
+    Merge,
+}
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Expression {
+    /// A text without anything to fill in.
+    Text(String),
+    /// A word without quotes, which may be a number too.
+    Word(String),
+    Number(i64),
+    /// A text with things to fill in.
+    Filled(Vec<Piece>),
+    Variable(String),
+    List(Vec<Expression>),
+    /// `( … )`
+    Group(Box<Statement>),
+    /// `$( … )`
+    Script(Vec<Statement>),
+    /// `@( … )`
+    Array(Vec<Statement>),
+    /// `@{ … }`
+    Table(Vec<(Expression, Statement)>),
+    /// `{ … }`
+    Block(Vec<Statement>),
+    /// `[name]`
+    Type(String),
+    Cast(String, Box<Expression>),
+    Unary(String, Box<Expression>),
+    Binary(String, Box<Expression>, Box<Expression>),
+    Member {
+        of: Box<Expression>,
+        name: String,
+        is_static: bool,
+    },
+    Call {
+        of: Box<Expression>,
+        name: String,
+        is_static: bool,
+        arguments: Vec<Expression>,
+    },
+    Index(Box<Expression>, Box<Expression>),
+}
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    Variable(String),
+    Script(Vec<Statement>),
+}

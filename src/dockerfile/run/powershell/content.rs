@@ -1,0 +1,277 @@
+//! Cmdlets that write and read text, in the encodings that they have by themselves.
+
+use super::super::image::{Action, Entry, Seen};
+use super::super::machine::Now;
+use super::super::trouble::Trouble;
+use super::ast::Command;
+use super::bind::Takes;
+use super::cmdlets::{Drive, drive, path_of};
+use super::eval::Shell;
+use super::value::Value;
+
+const CONTENT: Takes = Takes {
+    values: &["path", "literalpath=pspath=lp", "value", "encoding"],
+    switches: &["force", "nonewline"],
+    positions: &["path", "value"],
+};
+
+const OUT_FILE: Takes = Takes {
+    values: &[
+        "filepath",
+        "literalpath=pspath=lp",
+        "encoding",
+        "inputobject",
+        "width",
+    ],
+    switches: &["force", "nonewline", "append"],
+    positions: &["filepath", "encoding"],
+};
+
+const GET: Takes = Takes {
+    values: &["path", "literalpath=pspath=lp", "encoding"],
+    switches: &["raw"],
+    positions: &["path"],
+};
+
+/// Lines of text longer than this Windows PowerShell may break when it writes output to a file.
+const WIDTH: usize = 79;
+
+/// How text becomes bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Encoding {
+    /// Characters beyond ASCII depend on Windows' language.
+    Ascii,
+    Utf8,
+    Utf8WithMark,
+    Utf16,
+}
+
+fn encoding(name: &str, is_core: bool) -> Result<Encoding, Trouble> {
+    Ok(match name.to_lowercase().as_str() {
+        "ascii" | "default" | "oem" | "string" => Encoding::Ascii,
+        "utf8" | "utf8nobom" if is_core => Encoding::Utf8,
+        "utf8bom" if is_core => Encoding::Utf8WithMark,
+        "utf8" => Encoding::Utf8WithMark,
+        "unicode" | "utf16" => Encoding::Utf16,
+        other => {
+            return Err(Trouble::unclear(format!(
+                "the encoding {other:?} is not understood"
+            )));
+        }
+    })
+}
+
+impl Encoding {
+    fn bytes(self, text: &str, is_start: bool) -> Result<Vec<u8>, Trouble> {
+        let mark: &[u8] = match self {
+            Self::Utf8WithMark => &[0xef, 0xbb, 0xbf],
+            Self::Utf16 => &[0xff, 0xfe],
+            Self::Ascii | Self::Utf8 => &[],
+        };
+        let mut bytes = if is_start { mark.to_vec() } else { Vec::new() };
+        match self {
+            Self::Ascii if !text.is_ascii() => {
+                return Err(Trouble::unclear(
+                    "how characters beyond ASCII are written depends on Windows' code page",
+                ));
+            }
+            Self::Utf16 => bytes.extend(text.encode_utf16().flat_map(u16::to_le_bytes)),
+            _ => bytes.extend_from_slice(text.as_bytes()),
+        }
+        Ok(bytes)
+    }
+}
+
+impl Shell<'_, '_> {
+    fn write_text(
+        &mut self,
+        file: &str,
+        text: &str,
+        encoding: Encoding,
+        appends: bool,
+    ) -> Result<(), Trouble> {
+        let Drive::File(file) = drive(file)? else {
+            return Err(Trouble::unclear("it writes to something else than a file"));
+        };
+        if file.contains(['*', '?', '[']) {
+            return Err(Trouble::unclear("wildcards are not understood here"));
+        }
+        let path = self.machine.path(&file)?;
+        if !self.machine.parent_is_there(&path)? {
+            return Err(Trouble::fails(format!("the folder of {path} is not there")));
+        }
+        let now = if appends {
+            self.machine.now(&path)?
+        } else {
+            match self.machine.entry(&path) {
+                Seen::There(Entry::Folder) => Now::Folder,
+                _ => Now::File,
+            }
+        };
+        match now {
+            Now::Folder => return Err(Trouble::fails(format!("{path} is a folder"))),
+            Now::Later if appends => {
+                return Err(Trouble::later("what it adds to comes from a download"));
+            }
+            _ => {}
+        }
+        let is_start = !appends || now == Now::Missing;
+        let content = encoding.bytes(text, is_start)?;
+        if is_start {
+            return self.apply(Action::Write { path, content });
+        }
+        // What is added to keeps its own encoding where the cmdlet looks at it.
+        match self.machine.image.content(&path) {
+            Seen::There(before) if before.is_ascii() || encoding != Encoding::Ascii => {
+                self.apply(Action::Append { path, content })
+            }
+            Seen::There(_) => Err(Trouble::unclear(
+                "what it adds to has an encoding of its own",
+            )),
+            _ => Err(Trouble::unknown(format!(
+                "it depends on the encoding of {path}, which is not known"
+            ))),
+        }
+    }
+
+    pub(super) fn set_content(
+        &mut self,
+        command: &Command,
+        input: Option<Value>,
+        appends: bool,
+    ) -> Result<Value, Trouble> {
+        let given = self.given(command, &CONTENT)?;
+        let file = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no file"))?;
+        let value = match (given.value("value"), input) {
+            (Some(value), _) => value.clone(),
+            (None, Some(input)) => input,
+            (None, None) => return Err(Trouble::unclear("it has nothing to write")),
+        };
+        let name = given.text("encoding")?;
+        let encoding = match name {
+            Some(name) => encoding(&name, self.is_core)?,
+            None if self.is_core => Encoding::Utf8,
+            None => Encoding::Ascii,
+        };
+        if appends && encoding != Encoding::Ascii && !self.is_core {
+            return Err(Trouble::unclear(
+                "adding with an encoding is not understood",
+            ));
+        }
+        let text = lines(&value, !given.has("nonewline"))?;
+        self.write_text(&file, &text, encoding, appends)?;
+        Ok(Value::Null)
+    }
+
+    pub(super) fn out_file_cmdlet(
+        &mut self,
+        command: &Command,
+        input: Option<Value>,
+    ) -> Result<Value, Trouble> {
+        let given = self.given(command, &OUT_FILE)?;
+        let file = match given.text("filepath")? {
+            Some(file) => file,
+            None => given.needed("literalpath")?,
+        };
+        let value = match (given.value("inputobject"), input) {
+            (Some(value), _) => value.clone(),
+            (None, Some(input)) => input,
+            (None, None) => Value::Null,
+        };
+        if given.has("nonewline") {
+            return Err(Trouble::option("-NoNewline"));
+        }
+        let encoding = given.text("encoding")?;
+        self.out_file(&file, &value, given.has("append"), encoding.as_deref())?;
+        Ok(Value::Null)
+    }
+
+    /// Writes output to a file as `>` and `Out-File` do.
+    pub(super) fn out_file(
+        &mut self,
+        file: &str,
+        value: &Value,
+        appends: bool,
+        name: Option<&str>,
+    ) -> Result<(), Trouble> {
+        let encoding = match name {
+            Some(name) => encoding(name, self.is_core)?,
+            None if self.is_core => Encoding::Utf8,
+            None => Encoding::Utf16,
+        };
+        let text = lines(value, true)?;
+        if !self.is_core && text.lines().any(|line| line.chars().count() > WIDTH) {
+            return Err(Trouble::unclear(
+                "lines this long may be broken on their way into the file; Set-Content leaves them whole",
+            ));
+        }
+        self.write_text(file, &text, encoding, appends)
+    }
+
+    pub(super) fn get_content(&mut self, command: &Command) -> Result<Value, Trouble> {
+        let given = self.given(command, &GET)?;
+        let file = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no file"))?;
+        let Drive::File(file) = drive(&file)? else {
+            return Err(Trouble::unclear("it reads something else than a file"));
+        };
+        let path = self.machine.path(&file)?;
+        match self.machine.now(&path)? {
+            Now::Missing | Now::Folder => {
+                return Err(Trouble::fails(format!("{path} is no file that is there")));
+            }
+            Now::Later => {
+                return Ok(Value::Opaque(Trouble::later(format!(
+                    "what is in {path} is used"
+                ))));
+            }
+            Now::File => {}
+        }
+        let content = match self.machine.image.content(&path) {
+            Seen::There(content) => content,
+            Seen::Later => {
+                return Ok(Value::Opaque(Trouble::later(format!(
+                    "what is in {path} is used"
+                ))));
+            }
+            Seen::Missing | Seen::Unknown => {
+                return Ok(Value::Opaque(Trouble::unknown(format!(
+                    "what is in {path} is not known"
+                ))));
+            }
+        };
+        let text = match String::from_utf8(content) {
+            Ok(text) if text.is_ascii() => text,
+            _ => {
+                return Ok(Value::opaque(format!(
+                    "what is in {path} is not plain text"
+                )));
+            }
+        };
+        if given.has("raw") {
+            return Ok(Value::Text(text));
+        }
+        Ok(Value::of(text.lines().map(Value::text_value).collect()))
+    }
+}
+
+/// The lines that a value is written as.
+fn lines(value: &Value, ends: bool) -> Result<String, Trouble> {
+    let items = match value {
+        Value::List(items) => items.clone(),
+        Value::Null => Vec::new(),
+        one => vec![one.clone()],
+    };
+    let mut text = String::new();
+    for item in items {
+        match &item {
+            Value::Text(_) | Value::Number(_) | Value::Bool(_) => {}
+            Value::Opaque(trouble) => return Err(trouble.clone()),
+            _ => return Err(Trouble::unclear("an object is written as text")),
+        }
+        text.push_str(&item.text()?);
+        if ends {
+            text.push_str("\r\n");
+        }
+    }
+    Ok(text)
+}

@@ -1,0 +1,125 @@
+//! `curl`, as far as it downloads files.
+
+use super::super::image::{Action, Seen};
+use super::super::machine::{Machine, Now, parent};
+use super::super::trouble::Trouble;
+use super::options::{self, Argument, Known};
+
+const KNOWN: Known = Known {
+    letters: "LfsSkO#vg4",
+    letters_with_value: "om",
+    words: &[
+        "location",
+        "fail",
+        "silent",
+        "show-error",
+        "insecure",
+        "remote-name",
+        "progress-bar",
+        "ssl-no-revoke",
+        "tlsv1.2",
+        "create-dirs",
+        "retry-connrefused",
+        "retry-all-errors",
+        "no-progress-meter",
+        "verbose",
+        "globoff",
+        "ipv4",
+        "http1.1",
+    ],
+    words_with_value: &[
+        "output",
+        "url",
+        "retry",
+        "retry-delay",
+        "retry-max-time",
+        "connect-timeout",
+        "max-time",
+        "proto",
+        "proto-redir",
+    ],
+};
+
+pub(super) fn run(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let mut urls = Vec::new();
+    let mut targets = Vec::new();
+    let mut follows = false;
+    let mut makes_folders = false;
+    for argument in options::read(words, &KNOWN)? {
+        match argument {
+            Argument::Operand(url) => urls.push(url),
+            Argument::Option(name, value) => match (name.as_str(), value) {
+                ("url", Some(url)) => urls.push(url),
+                ("o" | "output", Some(file)) => targets.push(Some(file)),
+                ("O" | "remote-name", _) => targets.push(None),
+                ("L" | "location", _) => follows = true,
+                ("create-dirs", _) => makes_folders = true,
+                _ => {}
+            },
+        }
+    }
+    if urls.is_empty() || urls.len() != targets.len() {
+        return Err(Trouble::unclear(
+            "it downloads to its output: of curl, -o FILE and -O are understood",
+        ));
+    }
+    for (url, target) in urls.iter().zip(targets) {
+        let file = match target {
+            Some(file) => file,
+            None => remote_name(url)?,
+        };
+        if file == "-" || url.contains(['{', '[', '#']) {
+            return Err(Trouble::unclear(format!(
+                "{url} to {file} is not understood"
+            )));
+        }
+        let path = machine.path(&file)?;
+        if !machine.parent_is_there(&path)? {
+            match parent(&path) {
+                Some(folder) if makes_folders => machine.apply(Action::MakeFolder(folder))?,
+                _ => return Err(Trouble::fails(format!("the folder of {path} is not there"))),
+            }
+        }
+        download(machine, url, &file, follows)?;
+    }
+    Ok(0)
+}
+
+/// The last part of a URL's path.
+fn remote_name(url: &str) -> Result<String, Trouble> {
+    let without_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let path = without_scheme.split(['?', '#']).next().unwrap_or_default();
+    match path
+        .split_once('/')
+        .and_then(|(_, path)| path.rsplit('/').next())
+    {
+        Some(name) if !name.is_empty() && !name.contains('%') => Ok(name.to_owned()),
+        _ => Err(Trouble::unclear(format!("{url} names no file"))),
+    }
+}
+
+/// A file from a server; any program's.
+pub(in super::super) fn download(
+    machine: &mut Machine<'_>,
+    url: &str,
+    file: &str,
+    follows: bool,
+) -> Result<(), Trouble> {
+    let url = match url.split_once("://") {
+        Some((scheme, _)) if matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") => {
+            url.to_owned()
+        }
+        Some(_) => return Err(Trouble::unclear(format!("{url} is not fetched with HTTP"))),
+        None => return Err(Trouble::unclear(format!("{url} is not a whole URL"))),
+    };
+    if url.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        return Err(Trouble::unclear(format!("{url:?} has white space in it")));
+    }
+    let path = machine.path(file)?;
+    if let Seen::Unknown = machine.entry(&path) {
+        // A file is replaced; only a folder would be in the way.
+    } else if machine.now(&path)? == Now::Folder {
+        return Err(Trouble::fails(format!("{path} is a folder")));
+    }
+    machine.apply(Action::Download { url, path, follows })
+}

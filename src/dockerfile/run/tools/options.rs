@@ -1,0 +1,67 @@
+//! Options in the manner of Unix: letters that may be joined, words that may carry a value.
+
+use super::Trouble;
+
+/// Which options take a value, and which do not.
+pub(super) struct Known {
+    pub(super) letters: &'static str,
+    pub(super) letters_with_value: &'static str,
+    pub(super) words: &'static [&'static str],
+    pub(super) words_with_value: &'static [&'static str],
+}
+
+/// An option, by its letter or word, or something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Argument {
+    Option(String, Option<String>),
+    Operand(String),
+}
+
+/// Takes the arguments of a program apart; an unknown option is refused.
+pub(super) fn read(words: &[String], known: &Known) -> Result<Vec<Argument>, Trouble> {
+    let mut found = Vec::new();
+    let mut rest = words.iter();
+    let missing = |option: &str| Trouble::fails(format!("{option} lacks its value"));
+    while let Some(word) = rest.next() {
+        if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
+            let (name, value) = match long.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None => (long, None),
+            };
+            if known.words_with_value.contains(&name) {
+                let value = match value {
+                    Some(value) => value,
+                    None => rest.next().ok_or_else(|| missing(word))?.clone(),
+                };
+                found.push(Argument::Option(name.to_owned(), Some(value)));
+            } else if known.words.contains(&name) && value.is_none() {
+                found.push(Argument::Option(name.to_owned(), None));
+            } else {
+                return Err(Trouble::option(word));
+            }
+            continue;
+        }
+        let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) else {
+            found.push(Argument::Operand(word.clone()));
+            continue;
+        };
+        for (at, letter) in letters.char_indices() {
+            let name = letter.to_string();
+            if known.letters_with_value.contains(letter) {
+                let joined = &letters[at + letter.len_utf8()..];
+                let value = if joined.is_empty() {
+                    rest.next().ok_or_else(|| missing(word))?.clone()
+                } else {
+                    joined.to_owned()
+                };
+                found.push(Argument::Option(name, Some(value)));
+                break;
+            }
+            if !known.letters.contains(letter) {
+                return Err(Trouble::option(&format!("-{letter}")));
+            }
+            found.push(Argument::Option(name, None));
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,84 @@
+//! `sc create` and `sc config`.
+
+use super::super::image::{Action, Service, ServiceStart};
+use super::super::machine::Machine;
+use super::super::trouble::Trouble;
+
+pub(super) fn sc(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
+    let [verb, name, rest @ ..] = words else {
+        return Err(Trouble::unclear("it takes a verb and a service"));
+    };
+    let is_new = match verb.to_ascii_lowercase().as_str() {
+        "create" => true,
+        "config" => false,
+        "description" => {
+            let [description] = rest else {
+                return Err(Trouble::unclear("it takes one description"));
+            };
+            let mut service = empty(name, false);
+            service.description = Some(description.clone());
+            machine.apply(Action::Service(service))?;
+            return Ok(0);
+        }
+        verb => return Err(Trouble::unclear(format!("sc {verb} is not understood"))),
+    };
+    let mut service = empty(name, is_new);
+    let mut rest = rest.iter();
+    while let Some(word) = rest.next() {
+        let Some((option, joined)) = word.split_once('=') else {
+            return Err(Trouble::unclear(format!("{word:?} is not understood")));
+        };
+        let value = if joined.is_empty() {
+            rest.next()
+                .cloned()
+                .ok_or_else(|| Trouble::fails(format!("{word} lacks its value")))?
+        } else {
+            joined.to_owned()
+        };
+        match option.to_ascii_lowercase().as_str() {
+            "binpath" => service.command = Some(value),
+            "displayname" => service.display_name = Some(value),
+            "start" => service.start = Some(start(&value)?),
+            "obj" => service.account = Some(value),
+            "depend" => {
+                service.depends_on = Some(value.split('/').map(str::to_owned).collect());
+            }
+            "type" if value.eq_ignore_ascii_case("own") => {}
+            "error" if value.eq_ignore_ascii_case("normal") => {}
+            _ => return Err(Trouble::option(word)),
+        }
+    }
+    if is_new && service.command.is_none() {
+        return Err(Trouble::fails("a new service needs binPath="));
+    }
+    machine.apply(Action::Service(service))?;
+    Ok(0)
+}
+
+/// A service of which nothing is said yet.
+pub(in super::super) fn empty(name: &str, is_new: bool) -> Service {
+    Service {
+        name: name.to_owned(),
+        is_new,
+        command: None,
+        display_name: None,
+        description: None,
+        start: None,
+        account: None,
+        depends_on: None,
+    }
+}
+
+fn start(text: &str) -> Result<ServiceStart, Trouble> {
+    Ok(match text.to_ascii_lowercase().as_str() {
+        "auto" => ServiceStart::Auto,
+        "delayed-auto" => ServiceStart::Delayed,
+        "demand" => ServiceStart::Demand,
+        "disabled" => ServiceStart::Disabled,
+        _ => {
+            return Err(Trouble::unclear(format!(
+                "the start {text:?} is not understood"
+            )));
+        }
+    })
+}

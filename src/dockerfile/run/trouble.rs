@@ -1,0 +1,103 @@
+//! Why a RUN line is not carried out.
+
+use std::fmt;
+
+/// What keeps a line from being carried out here, and where in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trouble {
+    /// Of what kind it is.
+    pub kind: TroubleKind,
+    /// The command, as far as it says which one it is; empty for the line as a whole.
+    pub command: String,
+    /// Where it stands: a byte of the text after `RUN`.
+    pub at: usize,
+    /// What is the matter.
+    pub why: String,
+    /// What would help, beyond a stage's folder and a Docker daemon, which always do.
+    pub help: Option<&'static str>,
+}
+
+/// What kind of trouble keeps a line from being carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TroubleKind {
+    /// A program that only Windows can run.
+    NeedsWindows,
+    /// A command, option or piece of grammar that is not understood.
+    NotUnderstood,
+    /// What happens depends on something that nobody has looked at.
+    NotKnown,
+    /// What happens depends on a file that is not downloaded yet.
+    Later,
+    /// It is understood, and fails; so does the build on Windows.
+    Fails,
+}
+
+impl Trouble {
+    /// Trouble with an image that a line changes.
+    pub fn new(kind: TroubleKind, why: impl Into<String>) -> Self {
+        Self {
+            kind,
+            command: String::new(),
+            at: usize::MAX,
+            why: why.into(),
+            help: None,
+        }
+    }
+
+    pub(super) fn windows(why: impl Into<String>) -> Self {
+        Self::new(TroubleKind::NeedsWindows, why)
+    }
+
+    pub(super) fn unclear(why: impl Into<String>) -> Self {
+        Self::new(TroubleKind::NotUnderstood, why)
+    }
+
+    pub(super) fn unknown(why: impl Into<String>) -> Self {
+        Self::new(TroubleKind::NotKnown, why)
+    }
+
+    pub(super) fn later(what: impl Into<String>) -> Self {
+        Self::new(TroubleKind::Later, what)
+    }
+
+    pub(super) fn fails(why: impl Into<String>) -> Self {
+        Self::new(TroubleKind::Fails, why)
+    }
+
+    pub(super) fn option(option: &str) -> Self {
+        Self::unclear(format!("the option {option:?} is not understood"))
+    }
+
+    /// Says what would help.
+    pub fn help(mut self, help: &'static str) -> Self {
+        self.help = Some(help);
+        self
+    }
+
+    /// Says where, unless someone nearer has.
+    pub(super) fn placed(mut self, at: usize) -> Self {
+        if self.at == usize::MAX {
+            self.at = at;
+        }
+        self
+    }
+
+    /// Says in which command, unless someone nearer has.
+    pub(super) fn in_command(mut self, name: &str, at: usize) -> Self {
+        if self.command.is_empty() {
+            name.clone_into(&mut self.command);
+        }
+        self.placed(at)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.command.is_empty() {
+            write!(f, "{}: ", self.command)?;
+        }
+        f.write_str(&self.why)
+    }
+}
+
+impl std::error::Error for Trouble {}

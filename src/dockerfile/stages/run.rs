@@ -1,0 +1,619 @@
+//! `RUN`: what the commands of a line do to a stage's drive and registry, without running them.
+//!
+//! What a line downloads is not fetched. The line is read to its end all the same, so that whoever
+//! is told to bring the file knows that it is all that is missing.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::paths;
+use super::state::State;
+use super::tree::{Kind, Tree, key};
+use crate::diagnose::in_one_line;
+use crate::dockerfile::instruction::Program;
+use crate::dockerfile::run::{
+    Action, Command, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform,
+};
+use crate::files::{self, Parts};
+use crate::recipe::{Brought, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
+use crate::windows::certificate::{Certificate, Store};
+use crate::windows::inside::{InsideError, Known};
+use crate::windows::path::ImagePath;
+use crate::windows::registry::upcase::same;
+use crate::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+
+/// The longest file that a line may look into.
+const LONGEST: u64 = 1 << 20;
+
+/// What a line came to.
+pub(super) struct Done {
+    pub(super) created_by: String,
+    pub(super) layer: PlannedLayer,
+    pub(super) notes: Vec<String>,
+}
+
+/// What may lie on the drive of a base that is Windows and nothing else.
+const OF_PLAIN_WINDOWS: [&str; 16] = [
+    "$Recycle.Bin",
+    "Boot",
+    "bootmgr",
+    "BOOTNXT",
+    "Documents and Settings",
+    "DumpStack.log.tmp",
+    "inetpub",
+    "License.txt",
+    "pagefile.sys",
+    "PerfLogs",
+    "Program Files",
+    "Program Files (x86)",
+    "ProgramData",
+    "System Volume Information",
+    "Users",
+    "Windows",
+];
+
+/// Whether an image is Windows and nothing else, by its name.
+pub(super) fn is_plain_windows(image: &str) -> bool {
+    let name = image.split('@').next().unwrap_or_default();
+    let name = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => name,
+    };
+    [
+        "windows",
+        "windows/nanoserver",
+        "windows/server",
+        "windows/servercore",
+    ]
+    .iter()
+    .any(|known| {
+        name.strip_suffix(known)
+            .is_some_and(|rest| rest.ends_with("mcr.microsoft.com/"))
+    })
+}
+
+/// Carries a line out on a stage.
+pub(super) fn carry_out(
+    state: &State,
+    program: &Program,
+    is_plain_windows: bool,
+) -> Result<Done, Trouble> {
+    let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
+    let earlier = layers.flat_map(|layer| &layer.registry).collect();
+    let mut running = Running::on(&state.tree, earlier);
+    running.is_plain_windows = is_plain_windows;
+    let folder = state
+        .working_dir()
+        .map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
+    let shell = state.shell_words();
+    let setting = Setting {
+        variables: &state.variables(),
+        folder: &folder,
+        user: state.config.user.as_deref(),
+    };
+    perform(command(program, &shell), setting, &mut running)?;
+    if let Some(url) = running.url {
+        return Err(trouble(
+            TroubleKind::NotKnown,
+            format!("what is at {url} is not fetched"),
+        )
+        .help("download it beforehand, and COPY what the line makes of it"));
+    }
+    let created_by = match program {
+        Program::Exec(words) => words.join(" "),
+        Program::Shell(line) => format!("{} {line}", shell.join(" ")),
+    };
+    Ok(Done {
+        created_by: format!("RUN {created_by}"),
+        layer: PlannedLayer {
+            entries: running.entries.into_values().collect(),
+            registry: running.edits,
+        },
+        notes: running.notes,
+    })
+}
+
+fn command<'a>(program: &'a Program, shell: &'a [String]) -> Command<'a> {
+    match program {
+        Program::Exec(words) => Command::Exec(words),
+        Program::Shell(text) => Command::Shell { shell, text },
+    }
+}
+
+/// The program that keeps a line from being carried out whatever its base is and whichever shell
+/// reads it.
+pub(super) fn needs_windows(program: &Program) -> Option<Trouble> {
+    let folder = paths::root();
+    let setting = Setting {
+        variables: &[],
+        folder: &folder,
+        user: None,
+    };
+    let mut found = None;
+    for shell in [&["cmd", "/S", "/C"][..], &["powershell", "-Command"]] {
+        let shell: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
+        let result = perform(command(program, &shell), setting, &mut Nothing);
+        let trouble = result.err()?;
+        if trouble.kind != TroubleKind::NeedsWindows {
+            return None;
+        }
+        found.get_or_insert(trouble);
+    }
+    found
+}
+
+/// An image of which nothing is known.
+struct Nothing;
+
+impl Image for Nothing {
+    fn entry(&self, _: &ImagePath) -> Seen<Entry> {
+        Seen::Unknown
+    }
+
+    fn names(&self, _: &ImagePath) -> Seen<Vec<String>> {
+        Seen::Unknown
+    }
+
+    fn content(&self, _: &ImagePath) -> Seen<Vec<u8>> {
+        Seen::Unknown
+    }
+
+    fn value(&self, _: &KeyPath, _: &str) -> Seen<RegistryData> {
+        Seen::Unknown
+    }
+
+    fn key(&self, _: &KeyPath) -> Seen<()> {
+        Seen::Unknown
+    }
+
+    fn apply(&mut self, _: Action) -> Result<(), Trouble> {
+        Ok(())
+    }
+}
+
+/// A stage's drive and registry while a line is carried out.
+struct Running<'a> {
+    before: &'a Tree,
+    tree: Tree,
+    entries: BTreeMap<String, PlannedEntry>,
+    /// What lines before this one did to the registry.
+    earlier: Vec<&'a RegistryEdit>,
+    edits: Vec<RegistryEdit>,
+    notes: Vec<String>,
+    /// The first URL that it downloads.
+    url: Option<String>,
+    /// Files that are downloaded.
+    downloaded: BTreeSet<String>,
+    /// Paths and folders of which it is not known what is there before something is downloaded.
+    later: BTreeSet<String>,
+    is_plain_windows: bool,
+}
+
+impl<'a> Running<'a> {
+    fn on(tree: &'a Tree, earlier: Vec<&'a RegistryEdit>) -> Self {
+        Self {
+            before: tree,
+            tree: tree.clone(),
+            entries: BTreeMap::new(),
+            earlier,
+            edits: Vec::new(),
+            notes: Vec::new(),
+            url: None,
+            downloaded: BTreeSet::new(),
+            later: BTreeSet::new(),
+            is_plain_windows: false,
+        }
+    }
+
+    /// What was at a path before this line.
+    fn kind_before(&self, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
+        self.kind_in(self.before, path)
+    }
+
+    /// What is at a path.
+    fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
+        self.kind_in(&self.tree, path)
+    }
+
+    fn kind_in(&self, tree: &Tree, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
+        let kind = tree.kind(path).map_err(|error| failed(&error))?;
+        Ok(match (kind, path.components().first()) {
+            (Known::Unknown, Some(top)) if self.lacks(top) => Known::Absent,
+            (kind, _) => kind,
+        })
+    }
+
+    /// Whether the base has nothing of that name on its drive, although nobody has looked.
+    fn lacks(&self, top: &str) -> bool {
+        let mut known = OF_PLAIN_WINDOWS.iter();
+        self.is_plain_windows && !known.any(|known| known.eq_ignore_ascii_case(top))
+    }
+
+    /// Whether what is at a path, or in a folder, comes from something that is downloaded.
+    fn is_later(&self, path: &ImagePath) -> bool {
+        let own = key(path);
+        let ends = own.match_indices('\0').map(|(at, _)| &own[..at]);
+        !self.later.is_empty()
+            && ends
+                .chain(["", own.as_str()])
+                .any(|above| self.later.contains(above))
+    }
+
+    /// The changes of the registry, the last one first.
+    fn changes(&self) -> impl Iterator<Item = &RegistryEdit> {
+        let earlier = self.earlier.iter().rev().copied();
+        self.edits.iter().rev().chain(earlier)
+    }
+
+    fn put(&mut self, path: ImagePath, content: PlannedContent) {
+        let entry = PlannedEntry { path, content };
+        self.tree.apply(std::slice::from_ref(&entry));
+        self.entries.insert(key(&entry.path), entry);
+    }
+
+    fn delete(&mut self, path: &ImagePath) -> Result<(), Trouble> {
+        let was_there = match self.kind_before(path)? {
+            Known::Present(_) => true,
+            Known::Absent => false,
+            Known::Unknown => {
+                return Err(trouble(
+                    TroubleKind::NotKnown,
+                    format!("whether the base has {path} too is not known"),
+                ));
+            }
+        };
+        let own = key(path);
+        let below = format!("{own}\0");
+        self.downloaded.remove(&own);
+        self.later
+            .retain(|known| *known != own && !known.starts_with(&below));
+        self.entries
+            .retain(|known, _| *known != own && !known.starts_with(&below));
+        let entry = PlannedEntry {
+            path: path.clone(),
+            content: PlannedContent::Deleted,
+        };
+        self.tree.apply(std::slice::from_ref(&entry));
+        if was_there {
+            self.entries.insert(own, entry);
+        }
+        Ok(())
+    }
+
+    /// A folder or file is made where this line deleted a folder: a layer cannot say both.
+    fn may_put(&self, path: &ImagePath) -> Result<(), Trouble> {
+        let mut names: &[String] = path.components();
+        while !names.is_empty() {
+            let folder: Result<ImagePath, _> = format!(r"C:\{}", names.join(r"\")).parse();
+            let deleted = folder.ok().and_then(|folder| {
+                let entry = self.entries.get(&key(&folder))?;
+                (entry.content == PlannedContent::Deleted).then_some(folder)
+            });
+            if let Some(folder) = deleted {
+                let was = self.kind_before(&folder)?;
+                if was != Known::Present(Kind::File) || names.len() < path.components().len() {
+                    return Err(trouble(
+                        TroubleKind::NotUnderstood,
+                        format!("{folder} is deleted and made anew in one line"),
+                    ));
+                }
+            }
+            names = &names[..names.len() - 1];
+        }
+        Ok(())
+    }
+
+    /// A copy of what is at a path, by another name.
+    fn lay(&mut self, from: &ImagePath, to: &ImagePath) -> Result<(), Trouble> {
+        let mut pending = vec![(from.clone(), to.clone())];
+        while let Some((from, to)) = pending.pop() {
+            if self.downloaded.contains(&key(&from)) {
+                self.downloaded.insert(key(&to));
+            }
+            let Some(content) = self.tree.made(&from).map(|entry| entry.content.clone()) else {
+                return Err(not_at_hand(&from));
+            };
+            if content != PlannedContent::Folder {
+                self.may_put(&to)?;
+                self.put(to, content);
+                continue;
+            }
+            if !self.tree.is_own(&from).map_err(|error| failed(&error))? {
+                return Err(not_at_hand(&from));
+            }
+            let inside: Vec<String> = self
+                .tree
+                .made_in(&from)
+                .filter(|(_, entry)| entry.content != PlannedContent::Deleted)
+                .map(|(name, _)| name.to_owned())
+                .collect();
+            for name in inside {
+                let join = |folder: &ImagePath| {
+                    folder
+                        .join(&name)
+                        .map_err(|error| trouble(TroubleKind::NotUnderstood, error.to_string()))
+                };
+                pending.push((join(&from)?, join(&to)?));
+            }
+            self.make_folder(to)?;
+        }
+        Ok(())
+    }
+
+    fn make_folder(&mut self, path: ImagePath) -> Result<(), Trouble> {
+        let there = self.kind(&path)?;
+        if path.components().is_empty() {
+            return Ok(());
+        }
+        if there != Known::Present(Kind::Folder) {
+            self.may_put(&path)?;
+            self.put(path, PlannedContent::Folder);
+        }
+        Ok(())
+    }
+
+    /// A certificate in DER comes into a store.
+    fn trust(&mut self, store: &str, file: &ImagePath) -> Result<(), Trouble> {
+        let not_understood = |why: String| {
+            trouble(TroubleKind::NotUnderstood, why)
+                .help("a recipe has [certificates], which takes PEM too")
+        };
+        let store = match store {
+            "ROOT" => Store::Root,
+            "CA" => Store::Ca,
+            "TrustedPublisher" => Store::TrustedPublisher,
+            "TrustedPeople" => Store::TrustedPeople,
+            other => {
+                return Err(not_understood(format!(
+                    "the store {other} is not written to"
+                )));
+            }
+        };
+        let der = match self.content(file) {
+            Seen::There(der) => der,
+            Seen::Later => return Ok(()),
+            Seen::Missing | Seen::Unknown => {
+                return Err(trouble(
+                    TroubleKind::NotKnown,
+                    format!("the content of {file} is not known"),
+                ));
+            }
+        };
+        let certificate =
+            Certificate::parse(der).map_err(|error| not_understood(format!("{file}: {error}")))?;
+        self.edits.push(certificate.edit(store));
+        Ok(())
+    }
+
+    fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), Trouble> {
+        self.may_put(&path)?;
+        let source = match String::from_utf8(content) {
+            Ok(text) => FileSource::Text(text),
+            Err(error) => {
+                let bytes = error.into_bytes();
+                let part = Parts::in_folder(&std::env::temp_dir())
+                    .and_then(|mut parts| parts.add(|out| out.write_all(&bytes)))
+                    .map_err(|error| {
+                        trouble(
+                            TroubleKind::NotKnown,
+                            format!("cannot keep the content of {path}: {error}"),
+                        )
+                    })?;
+                FileSource::Brought(Brought {
+                    part,
+                    from: format!("RUN, {path}"),
+                })
+            }
+        };
+        self.put(path, PlannedContent::File(source));
+        Ok(())
+    }
+}
+
+impl Image for Running<'_> {
+    fn entry(&self, path: &ImagePath) -> Seen<Entry> {
+        if self.later.contains(&key(path)) && !path.components().is_empty() {
+            return Seen::Later;
+        }
+        match self.kind(path) {
+            Ok(Known::Absent | Known::Unknown) if self.is_later(path) => Seen::Later,
+            Ok(Known::Present(Kind::Folder)) => Seen::There(Entry::Folder),
+            Ok(Known::Present(Kind::File)) => Seen::There(Entry::File),
+            Ok(Known::Absent) => Seen::Missing,
+            // Where a link leads is not followed.
+            Ok(Known::Present(Kind::Link) | Known::Unknown) | Err(_) => Seen::Unknown,
+        }
+    }
+
+    fn names(&self, folder: &ImagePath) -> Seen<Vec<String>> {
+        if self.is_later(folder) {
+            return Seen::Later;
+        }
+        match (self.entry(folder), self.tree.is_own(folder)) {
+            (Seen::Missing, _) => Seen::Missing,
+            (Seen::There(Entry::Folder), Ok(true)) => Seen::There(
+                self.tree
+                    .made_in(folder)
+                    .filter(|(_, entry)| entry.content != PlannedContent::Deleted)
+                    .map(|(name, _)| name.to_owned())
+                    .collect(),
+            ),
+            _ => Seen::Unknown,
+        }
+    }
+
+    fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
+        if self.downloaded.contains(&key(file)) || self.is_later(file) {
+            return Seen::Later;
+        }
+        let Some(entry) = self.tree.made(file) else {
+            return match self.tree.base().content(file) {
+                Ok(Known::Present(content)) => Seen::There(content),
+                Ok(Known::Absent) => Seen::Missing,
+                Ok(Known::Unknown) | Err(_) => Seen::Unknown,
+            };
+        };
+        match &entry.content {
+            PlannedContent::File(source) => bytes(source).map_or(Seen::Unknown, Seen::There),
+            PlannedContent::Deleted | PlannedContent::Folder => Seen::Missing,
+            PlannedContent::Link { .. } => Seen::Unknown,
+        }
+    }
+
+    fn value(&self, key: &KeyPath, name: &str) -> Seen<RegistryData> {
+        for edit in self.changes() {
+            let is_key = is_same(edit.key(), key);
+            match edit {
+                RegistryEdit::SetValue {
+                    name: own, data, ..
+                } if is_key && same(own, name) => {
+                    return Seen::There(data.clone());
+                }
+                RegistryEdit::DeleteValue { name: own, .. } if is_key && same(own, name) => {
+                    return Seen::Missing;
+                }
+                RegistryEdit::CreateKey {
+                    mode: KeyMode::ReplaceValues,
+                    ..
+                } if is_key => return Seen::Missing,
+                RegistryEdit::CreateKey {
+                    mode: KeyMode::Replace,
+                    key: above,
+                }
+                | RegistryEdit::DeleteKey { key: above }
+                    if is_within(key, above) =>
+                {
+                    return Seen::Missing;
+                }
+                _ => {}
+            }
+        }
+        match self.tree.base().key(key) {
+            Ok(Known::Present(below)) => {
+                let value = below.values.into_iter().find(|(own, _)| same(own, name));
+                value.map_or(Seen::Missing, |(_, data)| Seen::There(data))
+            }
+            Ok(Known::Absent) => Seen::Missing,
+            Ok(Known::Unknown) | Err(_) => Seen::Unknown,
+        }
+    }
+
+    fn key(&self, key: &KeyPath) -> Seen<()> {
+        for edit in self.changes() {
+            match edit {
+                RegistryEdit::SetValue { key: below, .. }
+                | RegistryEdit::CreateKey { key: below, .. }
+                    if is_within(below, key) =>
+                {
+                    return Seen::There(());
+                }
+                RegistryEdit::CreateKey {
+                    mode: KeyMode::Replace,
+                    key: above,
+                }
+                | RegistryEdit::DeleteKey { key: above }
+                    if is_within(key, above) =>
+                {
+                    return Seen::Missing;
+                }
+                _ => {}
+            }
+        }
+        match self.tree.base().key(key) {
+            Ok(Known::Present(_)) => Seen::There(()),
+            Ok(Known::Absent) => Seen::Missing,
+            Ok(Known::Unknown) | Err(_) => Seen::Unknown,
+        }
+    }
+
+    fn apply(&mut self, action: Action) -> Result<(), Trouble> {
+        match action {
+            Action::MakeFolder(path) => self.make_folder(path),
+            Action::Write { path, content } => self.write(path, content),
+            Action::Append { path, content } => match self.content(&path) {
+                Seen::There(before) => self.write(path, [before, content].concat()),
+                Seen::Missing => self.write(path, content),
+                Seen::Later | Seen::Unknown => Err(trouble(
+                    TroubleKind::NotKnown,
+                    format!("the content of {path} is not known"),
+                )),
+            },
+            Action::Copy { from, to } => self.lay(&from, &to),
+            Action::Move { from, to } => {
+                self.lay(&from, &to)?;
+                self.delete(&from)
+            }
+            Action::Delete(path) => self.delete(&path),
+            Action::Registry(edit) => {
+                self.edits.push(edit);
+                Ok(())
+            }
+            Action::Skip(command) => {
+                self.notes.push(format!("{command} is not run"));
+                Ok(())
+            }
+            Action::Download { url, path, .. } => {
+                self.url.get_or_insert(url);
+                self.may_put(&path)?;
+                self.downloaded.insert(key(&path));
+                self.put(path, PlannedContent::File(FileSource::Text(String::new())));
+                Ok(())
+            }
+            Action::Verify { path, .. } if self.content(&path) == Seen::Later => Ok(()),
+            Action::Unpack(unpack) if self.content(&unpack.archive) == Seen::Later => {
+                self.make_folder(unpack.into.clone())?;
+                self.later.insert(key(&unpack.into));
+                Ok(())
+            }
+            Action::Unclear(path) => {
+                self.later.insert(key(&path));
+                Ok(())
+            }
+            Action::Verify { .. } | Action::Unpack(_) => Err(trouble(
+                TroubleKind::NotUnderstood,
+                "archives and digests of files are not looked into",
+            )
+            .help("unpack it beforehand, and COPY the folder")),
+            Action::Certificate { store, file } => self.trust(&store, &file),
+            Action::Service(_) | Action::Access(_) | Action::Iis(_) => Err(trouble(
+                TroubleKind::NotUnderstood,
+                "it is not carried out for a Dockerfile",
+            )
+            .help("a recipe has keys for services, access and IIS")),
+        }
+    }
+}
+
+fn trouble(kind: TroubleKind, why: impl Into<String>) -> Trouble {
+    Trouble::new(kind, why)
+}
+
+fn failed(error: &InsideError) -> Trouble {
+    trouble(TroubleKind::NotKnown, in_one_line(error))
+}
+
+fn not_at_hand(path: &ImagePath) -> Trouble {
+    trouble(
+        TroubleKind::NotKnown,
+        format!("what the base has at {path} is not at hand to be copied"),
+    )
+}
+
+/// The content of a small file that this build brings.
+fn bytes(source: &FileSource) -> Option<Vec<u8>> {
+    match source {
+        FileSource::Text(text) => Some(text.clone().into_bytes()),
+        FileSource::Disk(file) => files::read(&file.path, LONGEST).ok(),
+        FileSource::Brought(_) | FileSource::Embedded(_) => None,
+    }
+}
+
+fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
+    one.components().len() == other.components().len() && is_within(one, other)
+}
+
+/// Whether a key is another one or lies below it.
+fn is_within(key: &KeyPath, above: &KeyPath) -> bool {
+    key.root() == above.root()
+        && key.components().len() >= above.components().len()
+        && std::iter::zip(key.components(), above.components()).all(|(one, other)| same(one, other))
+}
