@@ -3,6 +3,8 @@
 
 use std::error::Error;
 
+pub use crate::excerpt::Excerpt;
+
 /// An error that knows what its reader can do about it. Implemented where the error is born; the
 /// edge of the program turns any of them into an exit code, the chain of causes and a hint.
 pub trait Diagnose: Error {
@@ -12,7 +14,7 @@ pub trait Diagnose: Error {
     }
 
     /// The line of a text where it stands, with a mark below.
-    fn excerpt(&self) -> Option<String> {
+    fn excerpt(&self) -> Option<Excerpt> {
         None
     }
 
@@ -72,27 +74,6 @@ pub fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, column)
 }
 
-/// The line of a byte offset in a text, with its number and a mark below the place.
-///
-/// ```text
-///   3 | base = nanoserver
-///     |        ^
-/// ```
-pub fn excerpt(text: &str, offset: usize) -> String {
-    /// More of a line than this is cut off.
-    const WIDEST: usize = 120;
-    let (number, column) = line_and_column(text, offset);
-    let line = text.lines().nth(number - 1).unwrap_or_default();
-    let shown: String = line
-        .chars()
-        .take(WIDEST)
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect();
-    let gap = " ".repeat(number.to_string().len());
-    let indent = " ".repeat(column.min(WIDEST + 1) - 1);
-    format!("  {number} | {shown}\n  {gap} | {indent}^")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,15 +101,6 @@ mod tests {
         assert_eq!(nearest("nano", known()).as_deref(), Some("nanoserver"));
         assert_eq!(nearest("severcore", known()).as_deref(), Some("servercore"));
         assert_eq!(nearest("ubuntu", known()), None);
-    }
-
-    #[test]
-    fn an_excerpt_marks_the_place_in_its_line() {
-        let text = "a = 1\n\tç = two\n";
-        assert_eq!(excerpt(text, 12), "  2 |  ç = two\n    |      ^");
-        assert_eq!(excerpt(text, 99), "  3 | \n    | ^");
-        let long = "x".repeat(500);
-        assert!(excerpt(&long, 400).lines().all(|line| line.len() < 130));
     }
 
     #[test]

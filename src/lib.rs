@@ -19,6 +19,7 @@ pub mod demo;
 mod diagnose;
 mod dockerfile;
 mod engine;
+mod excerpt;
 mod files;
 mod foreign;
 pub mod inspect;

@@ -157,6 +157,11 @@ fn output_place(text: &str) -> Result<Location, String> {
         LocationError::Reference(_) => {
             format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
         }
+        LocationError::Meant { .. } => {
+            let is_file = Path::new(text).extension().is_some() && !Path::new(text).is_dir();
+            let scheme = if is_file { "docker-archive" } else { "oci" };
+            format!("invalid output {text:?}: type {scheme}:{text}")
+        }
         LocationError::NoPath { .. } => error.to_string(),
     })
 }

@@ -26,7 +26,7 @@ use super::updates;
 use crate::cluster::live::NodeSnapshot;
 use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
-use crate::oci::store::Location;
+use crate::oci::store::{Location, LocationError};
 use crate::report::{
     Screen, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
 };
@@ -198,9 +198,15 @@ impl CheckCompat {
                 .hint("write all but one of the inputs to files"));
         }
         for reference in &self.references {
-            reference
-                .parse::<Location>()
-                .map_err(|error| Failure::from(error).hint("name images as `docker pull` does"))?;
+            reference.parse::<Location>().map_err(|error| {
+                let says_it = matches!(error, LocationError::Meant { .. });
+                let failure = Failure::from(error);
+                if says_it {
+                    failure
+                } else {
+                    failure.hint("name images as `docker pull` does")
+                }
+            })?;
         }
         self.warn_of_unknown_builds(session);
         if self.names_images() && self.kube.chooses_workloads() {

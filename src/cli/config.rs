@@ -28,7 +28,7 @@ use clap::{ArgMatches, CommandFactory};
 
 use super::Cli;
 use super::failure::Failure;
-use crate::diagnose::line_and_column;
+use crate::diagnose::{Excerpt, line_and_column};
 use crate::files::{self, LARGEST_TEXT};
 
 const FILE_NAME: &str = "wincimg.toml";
@@ -251,5 +251,6 @@ impl File {
             "{}:{line}:{column}: {problem}",
             self.path.display()
         ))
+        .excerpt(Excerpt::of_span(&self.text, span))
     }
 }

@@ -16,8 +16,10 @@ use self::catalog::CatalogArg;
 use super::Answer;
 use super::docker_args::DockerArgs;
 use super::failure::Failure;
+use super::failure::label;
 use super::output::{Format, write_json, write_result};
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
+use super::session::colour_on;
 use super::typed::hide;
 use crate::diagnose::{Diagnose, in_one_line};
 use crate::foreign::Foreign;
@@ -36,7 +38,7 @@ use crate::progress::Silent;
     wincimg doctor --docker-host tcp://build01:2376 --registry repo.mylan.k8s:8888\n  \
     wincimg doctor --base-registry repo.mylan.k8s:9999/mcr.microsoft.com \\\n      \
     --insecure-registry repo.mylan.k8s:9999\n\n\
-    Exit code 0: all is well. 1: there is a problem, and its line says what to do.")]
+    Exit code 0: all is well. 1: there is a problem, and its line says the fix.")]
 pub(super) struct Doctor {
     /// A registry that images are pushed to (repeatable)
     #[arg(
@@ -61,6 +63,8 @@ pub(super) struct Doctor {
     docker: DockerArgs,
 }
 
+const BASES: &str = "base images";
+
 /// What one check came to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct Check {
@@ -69,37 +73,75 @@ pub(super) struct Check {
     kind: &'static str,
     /// Which one.
     subject: String,
-    ok: bool,
+    state: State,
     /// What was found.
     finding: String,
     /// What to do about it, where it is a problem.
-    mend: Option<String>,
+    fix: Option<String>,
+}
+
+/// How one check ended; the words are part of the command line's contract.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    /// It was not checked, or nothing needs it.
+    Skipped,
+    Problem,
+}
+
+impl State {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Skipped => "skipped",
+            Self::Problem => "problem",
+        }
+    }
+
+    /// The colour of its word.
+    fn colour(self) -> &'static str {
+        match self {
+            Self::Ok => "32",
+            Self::Skipped => "33",
+            Self::Problem => "31",
+        }
+    }
 }
 
 impl Check {
     fn ok(kind: &'static str, subject: &str, finding: impl Into<String>) -> Self {
-        Self {
-            kind,
-            subject: subject.to_owned(),
-            ok: true,
-            finding: hide(&finding.into()).into_owned(),
-            mend: None,
-        }
+        Self::new(kind, subject, State::Ok, finding)
+    }
+
+    fn skipped(kind: &'static str, subject: &str, finding: impl Into<String>) -> Self {
+        Self::new(kind, subject, State::Skipped, finding)
     }
 
     fn problem(
         kind: &'static str,
         subject: &str,
         finding: impl Into<String>,
-        mend: impl Into<String>,
+        fix: impl Into<String>,
     ) -> Self {
+        Self {
+            fix: Some(hide(&fix.into()).into_owned()),
+            ..Self::new(kind, subject, State::Problem, finding)
+        }
+    }
+
+    fn new(kind: &'static str, subject: &str, state: State, finding: impl Into<String>) -> Self {
         Self {
             kind,
             subject: subject.to_owned(),
-            ok: false,
+            state,
             finding: hide(&finding.into()).into_owned(),
-            mend: Some(hide(&mend.into()).into_owned()),
+            fix: None,
         }
+    }
+
+    fn is_problem(&self) -> bool {
+        self.state == State::Problem
     }
 }
 
@@ -118,22 +160,26 @@ impl Doctor {
                 let host = reference.registry();
                 let unreached = |check: &Check| {
                     let about = matches!(check.kind, "registry" | "credentials");
-                    about && check.subject == host && !check.ok
+                    about && check.subject == host && check.is_problem()
                 };
-                if !checks.iter().any(unreached) {
+                if checks.iter().any(unreached) {
+                    let subject = reference.repository();
+                    let subject = format!("{host}/{subject}");
+                    checks.push(Check::skipped("push", &subject, not_reached(host)));
+                } else {
                     checks.extend(push::check(&trial, reference).await);
                 }
             }
             Ok(checks)
         })?;
         write_result(None, |out| match self.format {
-            Format::Text => write_text(&checks, out),
+            Format::Text => write_text(&checks, colour_on(&io::stdout()), out),
             Format::Json => write_json(&Document::new(&checks), out),
         })?;
-        Ok(if checks.iter().all(|check| check.ok) {
-            Answer::Yes
-        } else {
+        Ok(if checks.iter().any(Check::is_problem) {
             Answer::No
+        } else {
+            Answer::Yes
         })
     }
 
@@ -142,8 +188,14 @@ impl Doctor {
         let (started, patience) = (Instant::now(), self.connection.patience());
         let hosts = self.hosts().into_iter().map(|host| async move {
             let (mut checks, connection) = check_host(registry, &host).await;
-            if host == base.host() && connection.is_some() {
-                checks.extend(check_base(registry, base).await);
+            if host == base.host() {
+                checks.extend(match connection {
+                    Some(_) => check_base(registry, base).await,
+                    None => {
+                        let subject = base.to_string();
+                        Some(Check::skipped(BASES, &subject, not_reached(&host)))
+                    }
+                });
             }
             (checks, connection.map(|connection| (host, connection)))
         });
@@ -209,6 +261,10 @@ async fn check_host(registry: &Registry, host: &str) -> (Vec<Check>, Option<Conn
     }
 }
 
+fn not_reached(host: &str) -> String {
+    format!("not checked, because of the problem with {host}")
+}
+
 fn reached(connection: Connection) -> &'static str {
     match connection {
         Connection::Https => "reachable over TLS with a trusted certificate",
@@ -253,29 +309,29 @@ async fn check_base(registry: &Registry, base: &BaseRegistry) -> Option<Check> {
             let images = listing.images.len();
             Some(if images == 0 {
                 let finding = format!("{bases} has no tag of a base image");
-                Check::problem("base images", &subject, finding, mirror())
+                Check::problem(BASES, &subject, finding, mirror())
             } else {
                 let finding = format!("found images of {SAMPLE}: {images}");
-                Check::ok("base images", &subject, finding)
+                Check::ok(BASES, &subject, finding)
             })
         }
         Err(ResolveError::NoRepository { .. }) => {
             let finding = format!("repository {} not found", reference.repository.repository());
-            let mend = format!("check the prefix of --base-registry, or {}", mirror());
-            Some(Check::problem("base images", &subject, finding, mend))
+            let fix = format!("check the prefix of --base-registry, or {}", mirror());
+            Some(Check::problem(BASES, &subject, finding, fix))
         }
-        Err(error) => Some(failed("base images", &subject, &error)),
+        Err(error) => Some(failed(BASES, &subject, &error)),
     }
 }
 
 fn failed(kind: &'static str, host: &str, error: &dyn Diagnose) -> Check {
     let finding = in_one_line(error);
-    let mend = error.hint().unwrap_or_else(|| {
+    let fix = error.hint().unwrap_or_else(|| {
         format!(
             "check that {host} is right, and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY"
         )
     });
-    Check::problem(kind, host, finding, mend)
+    Check::problem(kind, host, finding, fix)
 }
 
 #[derive(Serialize)]
@@ -287,20 +343,23 @@ struct Document<'a> {
 impl<'a> Document<'a> {
     fn new(checks: &'a [Check]) -> Self {
         Self {
-            ok: checks.iter().all(|check| check.ok),
+            ok: !checks.iter().any(Check::is_problem),
             checks,
         }
     }
 }
 
-fn write_text(checks: &[Check], out: &mut dyn Write) -> io::Result<()> {
+fn write_text(checks: &[Check], colour: bool, out: &mut dyn Write) -> io::Result<()> {
     for check in checks {
-        let state = if check.ok { "ok" } else { "problem" };
+        let name = check.state.name();
+        let gap = " ".repeat("problem".len() - name.len());
+        let state = label(name, check.state.colour(), colour);
         let (kind, subject, finding) = (check.kind, &check.subject, &check.finding);
         let (subject, finding) = (Foreign(subject), Foreign(finding));
-        writeln!(out, "{state:<8} {kind} {subject}: {finding}")?;
-        if let Some(mend) = &check.mend {
-            writeln!(out, "         -> {}", Foreign(mend))?;
+        writeln!(out, "{state}{gap}  {kind} {subject}: {finding}")?;
+        if let Some(fix) = &check.fix {
+            let fix_label = label("fix:", "36", colour);
+            writeln!(out, "         {fix_label} {}", Foreign(fix))?;
         }
     }
     Ok(())

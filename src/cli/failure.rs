@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use super::typed;
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::foreign::{Foreign, HIDDEN};
 
 /// Why a command could not be carried out.
@@ -13,7 +13,7 @@ use crate::foreign::{Foreign, HIDDEN};
 pub(super) struct Failure {
     exit: Exit,
     error: anyhow::Error,
-    excerpt: Option<String>,
+    excerpt: Option<Excerpt>,
     hint: Option<String>,
 }
 
@@ -57,6 +57,12 @@ impl Failure {
         self
     }
 
+    /// Shows the line of a text where it stands.
+    pub(super) fn excerpt(mut self, excerpt: Excerpt) -> Self {
+        self.excerpt = Some(excerpt);
+        self
+    }
+
     /// Says what was being done when the error came up.
     pub(super) fn context(mut self, what: impl std::fmt::Display + Send + Sync + 'static) -> Self {
         self.error = self.error.context(what);
@@ -81,8 +87,8 @@ impl Failure {
         for cause in self.error.chain().skip(1) {
             let _ = write!(text, "\n  caused by: {}", Foreign(cause));
         }
-        for line in self.excerpt.iter().flat_map(|excerpt| excerpt.lines()) {
-            let _ = write!(text, "\n{}", Foreign(line));
+        if let Some(excerpt) = &self.excerpt {
+            let _ = write!(text, "\n{}", excerpt.shown(colour));
         }
         let mut text = typed::hide(&text).into_owned();
         // Whatever else is wrong, the password has to go first.

@@ -3,6 +3,7 @@
 mod base;
 
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -13,7 +14,7 @@ use super::failure::Failure;
 use super::input;
 use super::output::write_result;
 use super::registry_args::{self, RegistryArgs};
-use super::session::Session;
+use super::session::{Session, colour_on};
 use crate::lint::{BaseShell, Offer, Options, Severity, base_images, has_from, lint, offers};
 use crate::oci::store::Location;
 use crate::report::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
@@ -90,15 +91,19 @@ impl Lint {
             .collect();
         let files: Vec<Linted> = texts
             .into_iter()
-            .map(|(name, text)| (name, lint(&text, &options)))
+            .map(|(file, text)| Linted {
+                findings: lint(&text, &options),
+                file,
+                text,
+            })
             .collect();
         write_result(None, |out| match self.format {
-            Format::Text => write_lint_text(&files, out),
+            Format::Text => write_lint_text(&files, colour_on(&io::stdout()), out),
             Format::Json => write_lint_json(&files, out),
             Format::Sarif => write_lint_sarif(&files, out),
         })?;
         let count = |severity: Severity| {
-            let findings = files.iter().flat_map(|(_, findings)| findings);
+            let findings = files.iter().flat_map(|linted| &linted.findings);
             findings
                 .filter(|finding| finding.severity == severity)
                 .count()

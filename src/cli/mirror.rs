@@ -17,14 +17,14 @@ use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs}
 use super::session::Session;
 use crate::foreign::Foreign;
 use crate::inspect::library::FactsMaker;
-use crate::oci::base::{BaseName, BaseRepository};
+use crate::oci::base::{BaseName, BaseRepository, NAMES};
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
 use crate::oci::mirror::{
     Companion, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, Outcome, mirror,
 };
 use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
-use crate::oci::store::Location;
+use crate::oci::store::{Location, LocationError};
 
 /// Copy images with every layer to a registry of your own, so that nodes need no internet
 #[derive(Debug, Args)]
@@ -93,12 +93,25 @@ fn read_jobs(text: &str) -> Result<usize, String> {
 /// Reads the name of an image in a registry. What is on a disk for other commands would be one on
 /// Docker Hub here, which nobody means.
 fn in_a_registry(image: &str) -> Result<Reference, Failure> {
-    match image.parse().map_err(Failure::usage)? {
-        Location::Registry(reference) => Ok(reference),
-        place => Err(
-            Failure::usage(anyhow!("{place} is in no registry, and images are mirrored from there"))
-                .hint("`wincimg build` pushes what it builds with --registry … --push; skopeo copies what is on a disk already"),
-        ),
+    let not_there = |place: &str| {
+        let problem = anyhow!("{place} is in no registry, and images are mirrored from there");
+        Failure::usage(problem).hint(
+            "`wincimg build` pushes what it builds with --registry … --push; skopeo copies what is on a disk already",
+        )
+    };
+    match image.parse() {
+        Ok(Location::Registry(reference)) => Ok(reference),
+        Ok(place) => Err(not_there(&place.to_string())),
+        Err(error @ LocationError::Meant { .. }) => {
+            let name = image.split(':').next().unwrap_or_default();
+            if !NAMES.iter().any(|(short, _)| *short == name) {
+                return Err(not_there(image));
+            }
+            Err(Failure::usage(error).hint(format!(
+                "base:{name} with --host-build 17763.973 or --nodes FILE chooses the tag for each host"
+            )))
+        }
+        Err(error) => Err(Failure::usage(error)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use kube::client::Client;
-use kube::config::{Config, KubeConfigOptions};
+use kube::config::{Config, KubeConfigOptions, Kubeconfig};
 use kube::core::params::ListParams;
 use kube::core::request::Request;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::null_is_default;
 use super::workloads::WorkloadList;
 
-use crate::diagnose::Diagnose;
+use crate::diagnose::{Diagnose, nearest};
 
 mod watch;
 
@@ -67,6 +67,14 @@ pub enum LiveError {
     /// The kubeconfig is missing or invalid.
     #[error("cannot find out which cluster to ask")]
     Config(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// A context that is not in the kubeconfig.
+    #[error("no context {name:?} in the kubeconfig")]
+    NoContext {
+        /// What was asked for.
+        name: String,
+        /// The one that was probably meant.
+        nearest: Option<String>,
+    },
     /// 401: missing or wrong credentials.
     #[error("{address} refused the credentials (401): {message}")]
     Unauthorized {
@@ -136,6 +144,15 @@ pub enum LiveError {
 impl Diagnose for LiveError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::NoContext {
+                nearest: Some(near),
+                ..
+            } => {
+                return Some(format!(
+                    "did you mean {near:?}? `kubectl config get-contexts` lists them"
+                ));
+            }
+            Self::NoContext { .. } => "`kubectl config get-contexts` lists them",
             Self::Config(_) => {
                 "set KUBECONFIG, or name one of `kubectl config get-contexts` with --context"
             }
@@ -185,7 +202,15 @@ impl Cluster {
     pub async fn connect(context: Option<&str>) -> Result<Self, LiveError> {
         let failed = |error: Box<dyn std::error::Error + Send + Sync>| LiveError::Config(error);
         let config = match context {
-            Some(_) => {
+            Some(name) => {
+                let read = Kubeconfig::read().map_err(|error| failed(error.into()))?;
+                let names = || read.contexts.iter().map(|known| known.name.as_str());
+                if !names().any(|known| known == name) {
+                    return Err(LiveError::NoContext {
+                        name: name.to_owned(),
+                        nearest: nearest(name, names()),
+                    });
+                }
                 let options = KubeConfigOptions {
                     context: context.map(str::to_owned),
                     ..KubeConfigOptions::default()

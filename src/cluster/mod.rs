@@ -4,6 +4,7 @@ pub mod live;
 pub mod node_script;
 pub mod nodes;
 pub mod pod;
+mod recent;
 pub mod scheduling;
 mod search;
 mod text;

@@ -10,9 +10,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::null_is_default;
+use super::recent::Recent;
 use super::text::without_place;
 use super::yaml::documents;
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::windows::compat::{Edition, HostBuild, Runtime};
 use crate::windows::version::WindowsVersion;
 
@@ -101,8 +102,10 @@ pub enum NodesError {
         line: usize,
         /// Counted from 1.
         column: usize,
-        /// What the JSON parser says.
+        /// What the parser says.
         problem: String,
+        /// The line, with a mark below the word.
+        excerpt: Box<Excerpt>,
     },
     /// It is JSON of another kind.
     #[error("expected a list of nodes, found {0}")]
@@ -127,6 +130,13 @@ impl Diagnose for NodesError {
             }
         };
         Some(hint.to_owned())
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Malformed { excerpt, .. } => Some((**excerpt).clone()),
+            _ => None,
+        }
     }
 
     fn blame(&self) -> Blame {
@@ -239,7 +249,8 @@ pub fn read_nodes(source: impl Read) -> Result<NodeList, NodesError> {
         return Err(NodesError::NoText);
     }
     let Object(document) = if is_json(&mut reader).map_err(NodesError::Unreadable)? {
-        serde_json::from_reader(reader).map_err(from_json)?
+        let mut recent = Recent::new(reader);
+        serde_json::from_reader(&mut recent).map_err(|error| from_json(error, recent))?
     } else {
         from_yaml(reader)?
     };
@@ -308,6 +319,7 @@ fn from_yaml(mut reader: impl Read) -> Result<Object, NodesError> {
         line: malformed.line,
         column: malformed.column,
         problem: malformed.problem,
+        excerpt: Box::new(malformed.excerpt),
     })?;
     let mut objects = Vec::new();
     let mut line = 1;
@@ -320,6 +332,7 @@ fn from_yaml(mut reader: impl Read) -> Result<Object, NodesError> {
                     line: place,
                     column: 1,
                     problem: "found plain text or a list".to_owned(),
+                    excerpt: Box::new(Excerpt::at_place(&text, place, 1)),
                 });
             }
         }
@@ -334,10 +347,11 @@ fn from_yaml(mut reader: impl Read) -> Result<Object, NodesError> {
         line,
         column: 1,
         problem: error.to_string(),
+        excerpt: Box::new(Excerpt::at_place(&text, line, 1)),
     })
 }
 
-fn from_json(error: serde_json::Error) -> NodesError {
+fn from_json(error: serde_json::Error, recent: Recent<impl Read>) -> NodesError {
     if error.is_io() {
         return NodesError::Unreadable(error.into());
     }
@@ -345,6 +359,7 @@ fn from_json(error: serde_json::Error) -> NodesError {
         line: error.line(),
         column: error.column(),
         problem: without_place(&error.to_string()).to_owned(),
+        excerpt: Box::new(recent.excerpt(error.line(), error.column())),
     }
 }
 

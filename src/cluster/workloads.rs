@@ -13,7 +13,7 @@ use super::pod::{PodObject, PodTemplate, RuntimeClass};
 use super::scheduling::Toleration;
 use super::search::{is_of_kubernetes, pod_templates};
 use super::yaml::{Malformed, documents};
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 
 /// Something that makes pods.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +100,8 @@ pub enum WorkloadsError {
         column: usize,
         /// What the parser says.
         problem: String,
+        /// The line, with a mark below the word.
+        excerpt: Box<Excerpt>,
     },
     /// A document is no Kubernetes object.
     #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
@@ -108,6 +110,8 @@ pub enum WorkloadsError {
         line: usize,
         /// What it is instead.
         found: &'static str,
+        /// The line, with a mark below the word.
+        excerpt: Box<Excerpt>,
     },
     /// An object has a field of the wrong type.
     #[error("line {line}: {object}: {problem}")]
@@ -128,6 +132,16 @@ impl Diagnose for WorkloadsError {
              print it"
                 .to_owned(),
         )
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Malformed { excerpt, .. } | Self::NoObject { excerpt, .. } => {
+                Some((**excerpt).clone())
+            }
+            // The line is the document's, and the field somewhere below it.
+            Self::Field { .. } => None,
+        }
     }
 
     fn blame(&self) -> Blame {
@@ -151,7 +165,7 @@ impl WorkloadList {
                 file: file.to_owned(),
                 line,
             };
-            self.add_document(document, &origin, MOST_NESTED)?;
+            self.add_document(document, &origin, text, MOST_NESTED)?;
         }
         Ok(())
     }
@@ -160,10 +174,15 @@ impl WorkloadList {
         &mut self,
         document: Value,
         origin: &Origin,
+        text: &str,
         depth: usize,
     ) -> Result<(), WorkloadsError> {
         let line = origin.line;
-        let no_object = |found| WorkloadsError::NoObject { line, found };
+        let no_object = |found| WorkloadsError::NoObject {
+            line,
+            found,
+            excerpt: Box::new(Excerpt::at_place(text, line, 1)),
+        };
         let mut object = match document {
             Value::Null => return Ok(()),
             Value::Object(object) => object,
@@ -190,7 +209,7 @@ impl WorkloadList {
                     item.entry("apiVersion")
                         .or_insert_with(|| api_version.clone());
                 }
-                self.add_document(item, origin, depth - 1)?;
+                self.add_document(item, origin, text, depth - 1)?;
             }
             return Ok(());
         }
@@ -388,6 +407,7 @@ impl From<Malformed> for WorkloadsError {
             line: malformed.line,
             column: malformed.column,
             problem: malformed.problem,
+            excerpt: Box::new(malformed.excerpt),
         }
     }
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use serde_saphyr::DuplicateKeyPolicy;
 
 use super::text::without_place;
+use crate::diagnose::Excerpt;
 
 /// What a text holds.
 pub(super) struct Documents {
@@ -18,10 +19,12 @@ pub(super) struct Documents {
 }
 
 /// What is wrong with a text, and where, counted from 1.
-pub(super) struct Malformed {
+#[derive(Debug)]
+pub struct Malformed {
     pub(super) line: usize,
     pub(super) column: usize,
     pub(super) problem: String,
+    pub(super) excerpt: Excerpt,
 }
 
 /// The documents of a text.
@@ -86,11 +89,14 @@ fn yaml_documents(
             let is_twice = matches!(error, serde_saphyr::Error::DuplicateMappingKey { .. });
             // What else the library says there is for those who write programs.
             let problem = said.split_once(", set ").filter(|_| is_twice);
+            let line = place(serde_saphyr::Location::line);
+            let column = place(serde_saphyr::Location::column);
             Problem {
                 malformed: Malformed {
-                    line: place(serde_saphyr::Location::line),
-                    column: place(serde_saphyr::Location::column),
+                    line,
+                    column,
                     problem: problem.map_or(said, |(problem, _)| problem).to_owned(),
+                    excerpt: Excerpt::at_place(text, line, column),
                 },
                 is_twice,
             }
@@ -126,6 +132,7 @@ fn json_documents<D: DeserializeOwned + Into<Value>>(
                         line: error.line(),
                         column: error.column(),
                         problem: problem.to_owned(),
+                        excerpt: Excerpt::at_byte(text, error.line(), error.column()),
                     },
                 });
             }

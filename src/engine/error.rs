@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 
 /// An image that could not be made.
 #[derive(Debug)]
@@ -41,6 +41,10 @@ impl Error for EngineError {
 impl Diagnose for EngineError {
     fn hint(&self) -> Option<String> {
         self.source.hint()
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        self.source.excerpt()
     }
 
     fn blame(&self) -> Blame {

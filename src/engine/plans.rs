@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::dockerfile::stages::{Bases, StageBase, StageError, Stages};
 use crate::oci::base::{
     BaseImage, BaseRegistry, BaseRepository, HOST_PROCESS, HostProcessBase, HostProcessError,
@@ -220,10 +220,11 @@ impl Diagnose for PlanError {
         }
     }
 
-    fn excerpt(&self) -> Option<String> {
+    fn excerpt(&self) -> Option<Excerpt> {
         match self {
             Self::Recipe(error) => error.excerpt(),
             Self::Dockerfile(error) => error.excerpt(),
+            Self::Resolve(error) => error.excerpt(),
             _ => None,
         }
     }

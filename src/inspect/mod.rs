@@ -53,8 +53,8 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream as futures};
 use serde::{Serialize, Serializer};
 
-use crate::diagnose::in_one_line;
 use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Excerpt, in_one_line};
 use crate::oci::copy::PlatformFilter;
 use crate::oci::document::{Digest, Image};
 use crate::oci::store::{Source, StoreError};
@@ -147,6 +147,13 @@ impl Diagnose for InspectError {
             Self::Store(error) => error.blame(),
             Self::NoPlatform { .. } => Blame::Answer,
             Self::NotAnImage { .. } | Self::TooDeep { .. } => Blame::Circumstances,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Store(error) => error.excerpt(),
+            _ => None,
         }
     }
 }

@@ -10,7 +10,7 @@ pub struct InsecureHosts(Vec<(String, Option<u16>)>);
 
 /// An entry that is neither `HOST` nor `HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid host {0:?}: expected HOST or HOST:PORT")]
+#[error("invalid host {0:?}: expected HOST or HOST:PORT, without a scheme")]
 pub struct NotAHost(pub String);
 
 impl InsecureHosts {

@@ -20,6 +20,15 @@ pub enum PrefixError {
         "invalid registry {0:?}: expected HOST[:PORT][/PREFIX], where the host has a dot or a port"
     )]
     Malformed(String),
+    /// A URL.
+    #[error("a registry has no scheme: type {0}")]
+    Https(RegistryPrefix),
+    /// A URL of a registry without TLS.
+    #[error(
+        "a registry has no scheme: type {0}, and --insecure-registry {host} where it speaks plain HTTP",
+        host = .0.host
+    )]
+    Http(RegistryPrefix),
     /// It may have a password in it, so it is not shown.
     #[error(
         "a registry has no @ in it: expected HOST[:PORT][/PREFIX]; `wincimg login HOST` keeps credentials"
@@ -36,6 +45,15 @@ impl FromStr for RegistryPrefix {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text.contains('@') {
             return Err(PrefixError::Credentials);
+        }
+        if let Some((scheme, Ok(prefix))) = text
+            .split_once("://")
+            .map(|(scheme, rest)| (scheme, rest.parse()))
+        {
+            return Err(match scheme {
+                "http" => PrefixError::Http(prefix),
+                _ => PrefixError::Https(prefix),
+            });
         }
         let trimmed = text.trim_end_matches('/');
         let (host, path) = match trimmed.split_once('/') {
@@ -165,7 +183,9 @@ mod tests {
             "/x",
             "repo",
             "repo/apps",
-            "https://repo.lan",
+            "https://repo",
+            "http://",
+            "http://https://http://",
             "a b",
             "repo.lan/Upper",
             "repo.lan//x",
@@ -174,6 +194,20 @@ mod tests {
             let error = text.parse::<RegistryPrefix>().unwrap_err();
             assert_eq!(error, PrefixError::Malformed(text.to_owned()));
         }
+    }
+
+    #[test]
+    fn a_url_is_told_to_drop_its_scheme() {
+        let said = |text: &str| text.parse::<RegistryPrefix>().unwrap_err().to_string();
+        assert_eq!(
+            said("https://repo.lan/apps/"),
+            "a registry has no scheme: type repo.lan/apps"
+        );
+        assert_eq!(
+            said("http://repo.lan:8888/apps"),
+            "a registry has no scheme: type repo.lan:8888/apps, and --insecure-registry repo.lan:8888 \
+             where it speaks plain HTTP"
+        );
     }
 
     #[test]

@@ -56,7 +56,7 @@ fn parse(text: &str) -> Result<Reference, &'static str> {
         return Err("it contains a space");
     }
     if text.contains("://") {
-        return Err("it is a URL, and a reference has no scheme");
+        return Err("it is a URL: leave out the scheme");
     }
     if password(text).is_some() {
         return Err("it has a password in it; `wincimg login HOST` keeps that for you");

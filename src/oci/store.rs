@@ -15,7 +15,7 @@ use super::document::{
 use super::layout::{Layout, LayoutError};
 use super::remote::{BlobReader, BlobSource, Registry, RegistryError, Repository};
 use super::stream::{Blob, StreamError, Verifying};
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::progress::Task;
 
 pub use location::{Location, LocationError};
@@ -78,6 +78,13 @@ impl Diagnose for StoreError {
             Self::Document { .. } | Self::Blob { .. } | Self::TooLarge { .. } => {
                 Blame::Circumstances
             }
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Registry(error) => error.excerpt(),
+            _ => None,
         }
     }
 }

@@ -49,7 +49,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::diagnose::{Blame, Diagnose, excerpt, line_and_column, nearest};
+use crate::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
 use crate::files::{LARGEST_TEXT, read_text};
 
 use file::RecipeFile;
@@ -141,8 +141,8 @@ pub enum RecipeError {
         column: usize,
         /// What is wrong.
         problem: String,
-        /// The line, with a mark below the place.
-        excerpt: String,
+        /// The line, with a mark below the word.
+        excerpt: Box<Excerpt>,
         /// What was probably meant.
         hint: Option<String>,
     },
@@ -197,17 +197,15 @@ pub enum RecipeError {
 }
 
 /// A `--set` as it was typed, with a mark below the variable or its value.
-fn typed(variable: &str, value: &str, at_value: bool) -> String {
-    let before = if at_value {
-        variable.chars().count() + 1
+fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
+    let before = format!("--set {variable}");
+    let whole = format!("{before}={}", value.escape_debug());
+    let marked = if at_value {
+        before.len() + 1..whole.len()
     } else {
-        0
+        before.len() - variable.len()..before.len()
     };
-    let value = value.escape_debug();
-    format!(
-        "  --set {variable}={value}\n        {}^",
-        " ".repeat(before)
-    )
+    Excerpt::of_argument(&whole, marked)
 }
 
 fn described(description: Option<&str>) -> String {
@@ -249,9 +247,9 @@ impl Diagnose for RecipeError {
         }
     }
 
-    fn excerpt(&self) -> Option<String> {
+    fn excerpt(&self) -> Option<Excerpt> {
         match self {
-            Self::Invalid { excerpt, .. } => Some(excerpt.clone()),
+            Self::Invalid { excerpt, .. } => Some((**excerpt).clone()),
             // What was typed after it may be nobody else's business.
             Self::UnknownVariable { variable, .. } => Some(typed(variable, "…", false)),
             Self::WrongType {
@@ -477,7 +475,7 @@ impl Origin {
             line,
             column,
             problem: problem.into(),
-            excerpt: excerpt(&self.text, offset),
+            excerpt: Box::new(Excerpt::at(&self.text, offset)),
             hint: None,
         }
     }

@@ -6,15 +6,28 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::sarif;
+use crate::diagnose::Excerpt;
 use crate::foreign::Foreign;
 use crate::lint::{Finding, Rule, Severity};
 
-/// A file's name as the user gave it, and what was found in it.
-pub type Linted = (String, Vec<Finding>);
+/// A file that was looked through.
+pub struct Linted {
+    /// The file's name as the user gave it.
+    pub file: String,
+    /// The file's text.
+    pub text: String,
+    /// What was found in it.
+    pub findings: Vec<Finding>,
+}
 
-/// Writes `file:line: severity[rule]: why`, and under it the corrected lines.
-pub fn write_lint_text(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
-    for (file, findings) in files {
+/// Writes `file:line: severity[rule]: why`, and under it the line and the corrected ones.
+pub fn write_lint_text(files: &[Linted], colour: bool, out: &mut dyn Write) -> io::Result<()> {
+    for Linted {
+        file,
+        text,
+        findings,
+    } in files
+    {
         for finding in findings {
             writeln!(
                 out,
@@ -25,6 +38,7 @@ pub fn write_lint_text(files: &[Linted], out: &mut dyn Write) -> io::Result<()> 
                 finding.rule.name(),
                 Foreign(&finding.message),
             )?;
+            writeln!(out, "{}", excerpt(text, finding).shown(colour))?;
             let lines = finding.fix.iter().flat_map(|fix| fix.lines());
             for (label, line) in std::iter::once("fix:")
                 .chain(std::iter::repeat(""))
@@ -37,11 +51,34 @@ pub fn write_lint_text(files: &[Linted], out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
+/// The first line that the correction changes, with a mark below what; all of it where there is no
+/// correction.
+fn excerpt(text: &str, finding: &Finding) -> Excerpt {
+    let lines = text.lines().zip(1..).skip(finding.line - 1);
+    let corrected = finding.fix.iter().flat_map(|fix| fix.lines());
+    let changed = lines
+        .clone()
+        .zip(corrected)
+        .find(|((line, _), fix)| line != fix);
+    match changed {
+        Some(((line, number), fix)) => Excerpt::of_change(number, line, fix),
+        None => {
+            let line = lines.map(|(line, _)| line).next().unwrap_or_default();
+            Excerpt::of_line(finding.line, line)
+        }
+    }
+}
+
 /// Writes the findings as the command line's contract has them.
 pub fn write_lint_json(files: &[Linted], out: &mut dyn Write) -> io::Result<()> {
     let findings: Vec<Value> = files
         .iter()
-        .flat_map(|(file, findings)| findings.iter().map(move |finding| (file, finding)))
+        .flat_map(|linted| {
+            linted
+                .findings
+                .iter()
+                .map(|finding| (&linted.file, finding))
+        })
         .map(|(file, finding)| {
             json!({
                 "file": file,
@@ -66,7 +103,7 @@ pub fn write_lint_sarif(files: &[Linted], out: &mut dyn Write) -> io::Result<()>
     });
     let results = files
         .iter()
-        .flat_map(|(file, findings)| findings.iter().map(|finding| result(file, finding)));
+        .flat_map(|linted| linted.findings.iter().map(|it| result(&linted.file, it)));
     sarif::write("wincimg lint", rules.collect(), results.collect(), out)
 }
 

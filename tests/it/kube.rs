@@ -171,9 +171,8 @@ fn an_unknown_context_is_told_before_anything_is_asked() {
         .assert()
         .code(3)
         .stderr(
-            contains("cannot find out which cluster to ask")
-                .and(contains("nowhere"))
-                .and(contains("--context")),
+            contains("no context \"nowhere\" in the kubeconfig")
+                .and(contains("kubectl config get-contexts")),
         );
     assert!(api.methods().is_empty());
 }

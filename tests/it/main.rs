@@ -65,4 +65,5 @@ mod site;
 mod store;
 mod supply_chain;
 mod support;
+mod words;
 mod zoo;

@@ -74,7 +74,7 @@ impl CatalogArg {
                 "not reachable ({finding}); only `hotfix search`, `fetch` and `script` need it, and \
                  --catalog names a copy"
             );
-            return Check::ok(KIND, &subject, finding);
+            return Check::skipped(KIND, &subject, finding);
         }
         let hint = hint.unwrap_or_else(|| {
             "check the address and the way to it: DNS, firewall, HTTPS_PROXY, NO_PROXY".to_owned()

@@ -23,10 +23,10 @@ pub(super) async fn check(
     let endpoint = match arguments.endpoint() {
         Ok(endpoint) => endpoint,
         Err(error) => {
-            let mend = error
+            let fix = error
                 .hint()
                 .unwrap_or_else(|| "correct or remove the file".to_owned());
-            return vec![Check::problem(KIND, "unknown", error.to_string(), mend)];
+            return vec![Check::problem(KIND, "unknown", error.to_string(), fix)];
         }
     };
     let subject = endpoint.address.to_string();
@@ -38,16 +38,16 @@ pub(super) async fn check(
         Ok(Ok(checks)) => checks,
         Ok(Err(_)) | Err(_) if !endpoint.is_chosen() => {
             let finding = format!("found none; {WITHOUT}");
-            vec![Check::ok(KIND, &subject, finding)]
+            vec![Check::skipped(KIND, &subject, finding)]
         }
         Err(_) => {
-            let mend = "raise the limit with --timeout";
-            vec![Check::problem(KIND, &subject, "no answer in time", mend)]
+            let fix = "raise the limit with --timeout";
+            vec![Check::problem(KIND, &subject, "no answer in time", fix)]
         }
         Ok(Err(error)) => {
-            let mend = error.hint();
-            let mend = mend.unwrap_or_else(|| format!("check that {subject} is Docker's"));
-            vec![Check::problem(KIND, &subject, in_one_line(&error), mend)]
+            let fix = error.hint();
+            let fix = fix.unwrap_or_else(|| format!("check that {subject} is Docker's"));
+            vec![Check::problem(KIND, &subject, in_one_line(&error), fix)]
         }
     }
 }
@@ -75,7 +75,7 @@ async fn check_answer(
             )
         } else {
             let finding = format!("makes {} containers; {WITHOUT}", info.os());
-            Check::ok(KIND, subject, finding)
+            Check::skipped(KIND, subject, finding)
         }];
     }
     let mut checks = vec![version(daemon, info, subject)];

@@ -55,8 +55,8 @@ pub(super) async fn check(registry: &Registry, reference: &Reference) -> Vec<Che
     let trial = match Trial::new() {
         Ok(trial) => trial,
         Err(error) => {
-            let mend = "free some memory";
-            checks.push(Check::problem("upload", &subject, error.to_string(), mend));
+            let fix = "free some memory";
+            checks.push(Check::problem("upload", &subject, error.to_string(), fix));
             return checks;
         }
     };

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 
 /// Why a Dockerfile does not come to an image.
 #[derive(Debug, thiserror::Error)]
@@ -85,16 +85,17 @@ impl Diagnose for StageError {
         }
     }
 
-    fn excerpt(&self) -> Option<String> {
-        const MOST: usize = 160;
-        let Self::Line { line, text, .. } = self else {
+    fn excerpt(&self) -> Option<Excerpt> {
+        let Self::Line {
+            line,
+            text,
+            problem,
+            ..
+        } = self
+        else {
             return None;
         };
-        let mut shown: String = text.chars().take(MOST).collect();
-        if shown.len() < text.len() {
-            shown.push('…');
-        }
-        Some(format!("  {line} | {shown}"))
+        Some(Excerpt::of_quoted(*line, text, problem))
     }
 
     fn blame(&self) -> Blame {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::standing::Taken;
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::engine::docker::{DockerError, SaveError};
 use crate::engine::error::EngineError;
 use crate::oci::copy::CopyError;
@@ -166,6 +166,15 @@ impl Diagnose for DeliveryError {
             Self::Store(_) | Self::Index(_) | Self::Contended { .. } => Blame::Circumstances,
         }
     }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Engine(error) => error.excerpt(),
+            Self::Image { source, .. } => source.excerpt(),
+            Self::Store(error) => error.excerpt(),
+            _ => None,
+        }
+    }
 }
 
 impl Diagnose for RouteError {
@@ -176,6 +185,14 @@ impl Diagnose for RouteError {
             Self::Store(error) => error.hint(),
             Self::Save(error) => error.hint(),
             Self::NotAnImage { .. } | Self::Document(_) => None,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Copy(error) => error.excerpt(),
+            Self::Store(error) => error.excerpt(),
+            _ => None,
         }
     }
 }

@@ -12,6 +12,7 @@ use super::address::Address;
 use super::error::EndpointError;
 use super::settings::{ConfigFile, read_json};
 use super::tls::{TlsFiles, Trust};
+use crate::diagnose::nearest;
 use crate::oci::document::sha256;
 
 /// The context that stands for no context.
@@ -50,6 +51,7 @@ pub(super) fn read(
     let meta: Meta = read_json(&file)?.ok_or_else(|| EndpointError::NoContext {
         name: name.to_owned(),
         folder: contexts.clone(),
+        nearest: nearest_name(&contexts, name),
     })?;
     let mut endpoints = meta.endpoints.unwrap_or_default();
     let endpoint = endpoints
@@ -67,6 +69,24 @@ pub(super) fn read(
         endpoint.skip_tls_verify.unwrap_or_default(),
     );
     Address::read(&host, tls)
+}
+
+/// The context that was probably meant.
+fn nearest_name(contexts: &Path, typed: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "PascalCase")]
+    struct Named {
+        name: Option<String>,
+    }
+    let folders = std::fs::read_dir(contexts.join("meta")).ok()?;
+    let names: Vec<String> = folders
+        .filter_map(|folder| {
+            let file = folder.ok()?.path().join("meta.json");
+            let named: Option<Named> = read_json(&file).ok()?;
+            named?.name
+        })
+        .collect();
+    nearest(typed, names.iter().map(String::as_str))
 }
 
 /// A context without certificates of its own is not protected, unless it says that it need not be

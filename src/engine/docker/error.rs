@@ -25,6 +25,8 @@ pub enum EndpointError {
         name: String,
         /// Where it was looked for.
         folder: PathBuf,
+        /// The one that was probably meant.
+        nearest: Option<String>,
     },
     /// A file of Docker's that could not be used.
     #[error("cannot use {}: {problem}", path.display())]
@@ -90,6 +92,12 @@ impl Diagnose for EndpointError {
             Self::NoContext { name, .. } if name == DESKTOP_WINDOWS && !cfg!(windows) => {
                 Some(from_elsewhere())
             }
+            Self::NoContext {
+                nearest: Some(near),
+                ..
+            } => Some(format!(
+                "did you mean {near:?}? `docker context ls` lists them"
+            )),
             Self::NoContext { .. } => Some("`docker context ls` lists them".to_owned()),
             Self::File { .. } => None,
         }

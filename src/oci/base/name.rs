@@ -221,14 +221,7 @@ mod tests {
 
     #[test]
     fn what_is_none_is_refused() {
-        for text in [
-            "",
-            "/x",
-            "https://mcr.microsoft.com",
-            "a b",
-            "host/UPPER",
-            "host@x",
-        ] {
+        for text in ["", "/x", "a b", "host/UPPER", "host@x"] {
             let error = text.parse::<BaseRegistry>().unwrap_err();
             assert!(error.to_string().contains("HOST[:PORT][/PREFIX]"), "{text}");
         }

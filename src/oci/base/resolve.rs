@@ -16,7 +16,7 @@ use super::list::Listing;
 use super::name::{BASE_NAMES, BaseName, NAMES};
 use super::offers::{Basis, Neighbour, Offers};
 use super::tag::BaseTag;
-use crate::diagnose::{Blame, Diagnose, nearest};
+use crate::diagnose::{Blame, Diagnose, Excerpt, nearest};
 use crate::oci::document::Image;
 use crate::oci::reference::Reference;
 use crate::oci::remote::{Registry, RegistryError, Repository};
@@ -160,6 +160,13 @@ impl Diagnose for ResolveError {
             Self::TooManyTags { .. } => Blame::Circumstances,
             Self::NoRepository { answer, .. } => answer.blame(),
             Self::Registry(error) => error.blame(),
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Registry(error) => error.excerpt(),
+            _ => None,
         }
     }
 }

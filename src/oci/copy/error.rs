@@ -1,6 +1,6 @@
 //! Why an image could not be copied.
 
-use crate::diagnose::Diagnose;
+use crate::diagnose::{Diagnose, Excerpt};
 use crate::oci::document::{Digest, DocumentError};
 use crate::oci::store::StoreError;
 
@@ -43,6 +43,13 @@ impl Diagnose for CopyError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Store(error) => error.hint(),
+            _ => None,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Store(error) => error.excerpt(),
             _ => None,
         }
     }

@@ -92,6 +92,7 @@ impl Inner {
                             host: host.name.clone(),
                             origin: "Docker's config.json".to_owned(),
                             reason: error.to_string(),
+                            excerpt: None,
                         })
                     })
                 })

@@ -17,10 +17,27 @@ use tokio_util::sync::CancellationToken;
 use super::error::RegistryError;
 use super::helper;
 use super::secret::Secret;
+use crate::diagnose::Excerpt;
 use crate::files;
 
 /// More than any such file has.
 pub(super) const LARGEST_FILE: u64 = 16 * 1024 * 1024;
+/// The words of the file that are nobody's secret.
+const WORDS: [&str; 13] = [
+    "auths",
+    "auth",
+    "username",
+    "password",
+    "identitytoken",
+    "credsStore",
+    "credHelpers",
+    "currentContext",
+    "HttpHeaders",
+    "proxies",
+    "true",
+    "false",
+    "null",
+];
 /// What helpers call a user whose secret is a token.
 const TOKEN_USER: &str = "<token>";
 
@@ -224,8 +241,13 @@ fn look_in(
     // A parser's message would name a value where it is of the wrong type.
     let config: ConfigFile = serde_json::from_slice(&text).map_err(|error| {
         let (line, column) = (error.line(), error.column());
-        let reason = format!("it is not Docker's config.json: line {line}, column {column}");
-        failed(host, shown.clone(), reason)
+        let text = String::from_utf8_lossy(&text);
+        RegistryError::Credential {
+            host: host.to_owned(),
+            origin: shown.clone(),
+            reason: format!("it is not Docker's config.json: line {line}, column {column}"),
+            excerpt: Some(Box::new(Excerpt::of_secrets(&text, line, column, &WORDS))),
+        }
     })?;
     Lookup {
         host,
@@ -329,6 +351,7 @@ pub(super) fn failed(host: &str, origin: String, reason: String) -> RegistryErro
         host: host.to_owned(),
         origin,
         reason,
+        excerpt: None,
     }
 }
 

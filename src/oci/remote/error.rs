@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use reqwest::{Response, StatusCode};
 
 use super::words::own_words;
-use crate::diagnose::{Blame, Diagnose};
+use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::net::{FileError, Http, HttpError, Transient, retry_after};
 use crate::oci::document::{Digest, Flavour, Hasher};
 
@@ -62,6 +62,8 @@ pub enum RegistryError {
         origin: String,
         /// What it said.
         reason: String,
+        /// The line of the file where it stands, without what may be secret.
+        excerpt: Option<Box<Excerpt>>,
     },
     /// The token server named by a registry failed.
     #[error("cannot get a token for {host} from {realm}")]
@@ -271,6 +273,14 @@ impl Diagnose for RegistryError {
                 }
                 Flavour::Docker => "write it in OCI's format with --manifest-format oci".to_owned(),
             }),
+            _ => None,
+        }
+    }
+
+    fn excerpt(&self) -> Option<Excerpt> {
+        match self {
+            Self::Credential { excerpt, .. } => excerpt.as_deref().cloned(),
+            Self::Token { source, .. } | Self::GaveUp { source, .. } => source.excerpt(),
             _ => None,
         }
     }

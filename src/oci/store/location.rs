@@ -1,11 +1,12 @@
 //! How people name the places of images.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::diagnose::{Blame, Diagnose};
-use crate::oci::reference::{Reference, ReferenceError, parse_reference};
+use crate::oci::base::NAMES;
+use crate::oci::reference::{DOCKER_HUB, Reference, ReferenceError, known_as, parse_reference};
 
 /// Where an image is or shall be: `HOST/NAME:TAG`, `oci:DIR[:TAG]` or `docker-archive:FILE[:NAME]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +38,16 @@ pub enum LocationError {
         /// What was given.
         text: String,
     },
+    /// What stands on this machine, or has a short name for bases alone.
+    #[error("{text:?} {is}: {meant}")]
+    Meant {
+        /// What was given.
+        text: String,
+        /// What it is.
+        is: &'static str,
+        /// What to type instead.
+        meant: String,
+    },
     /// Anything else has to be a reference.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
@@ -59,10 +70,58 @@ impl FromStr for Location {
             let (file, name) = split_path(text, rest)?;
             Ok(Self::Archive { file, name })
         } else {
-            let reference = text.strip_prefix("docker://").unwrap_or(text);
-            Ok(Self::Registry(parse_reference(reference)?))
+            let name = text.strip_prefix("docker://");
+            let read = parse_reference(name.unwrap_or(text));
+            // Docker Hub is where names without a host live. It is not asked for what is not its.
+            let names_host = match &read {
+                Ok(reference) => {
+                    reference.registry() != DOCKER_HUB
+                        || known_as(text.split('/').next().unwrap_or_default()) == DOCKER_HUB
+                }
+                Err(_) => false,
+            };
+            match not_on_hub(text) {
+                Some(error) if name.is_none() && !names_host => Err(error),
+                _ => Ok(Self::Registry(read?)),
+            }
         }
     }
+}
+
+/// What a name without a host means, where that is not an image on Docker Hub.
+fn not_on_hub(text: &str) -> Option<LocationError> {
+    let error = |is, meant| {
+        let text = text.to_owned();
+        Some(LocationError::Meant { text, is, meant })
+    };
+    let path = Path::new(text);
+    if path.join("oci-layout").is_file() {
+        return error("is an OCI layout", format!("type oci:{text}"));
+    }
+    let is_archive = [".tar", ".tar.gz", ".tgz"]
+        .iter()
+        .any(|end| text.ends_with(end));
+    if is_archive && path.is_file() {
+        return error("is a file", format!("type docker-archive:{text}"));
+    }
+    if is_archive {
+        let meant = "no file has that name; an archive is typed docker-archive:FILE";
+        return error("is not in a registry", meant.to_owned());
+    }
+    for file in ["recipe.toml", "Dockerfile"] {
+        if path.join(file).is_file() {
+            return error(
+                "is a folder to build from",
+                format!("build it with `wincimg build {text}`, and type the image's name"),
+            );
+        }
+    }
+    let (name, tag) = text.split_once(':').unwrap_or((text, "ltsc2022"));
+    let (_, path) = NAMES.iter().find(|(short, _)| *short == name)?;
+    error(
+        "is not on Docker Hub",
+        format!("type mcr.microsoft.com/{path}:{tag}"),
+    )
 }
 
 /// The path up to the first colon, as skopeo reads it; a drive letter's colon is the path's own.

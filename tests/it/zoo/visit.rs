@@ -246,9 +246,9 @@ impl Tour {
             subject.starts_with(host)
         });
         let (well, ill): (Vec<_>, Vec<_>) = about.partition(|check| {
-            let solved = check["mend"].as_str().unwrap_or_default();
+            let solved = check["fix"].as_str().unwrap_or_default();
             let flag = self.profile.flags.join(" ");
-            check["ok"] == true || (!flag.is_empty() && solved.ends_with(&flag))
+            check["state"] != "problem" || (!flag.is_empty() && solved.ends_with(&flag))
         });
         let done = ill.is_empty() && !well.is_empty();
         if !done {

@@ -1,0 +1,133 @@
+//! What people read when a file or a name is wrong: the line with its word marked, and what to type.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+
+use assert_cmd::Command;
+
+/// What a command that is refused says.
+fn said(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .current_dir(folder)
+        .env_remove("DOCKER_HOST")
+        // Nothing is asked for names like these: a proxy that nobody serves is in the way.
+        .env("HTTPS_PROXY", "http://127.0.0.1:9")
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {output:?}");
+    assert!(output.stdout.is_empty(), "{arguments:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn an_error_in_a_file_shows_the_line_with_its_word_marked() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("bad.toml", "name = \"x\"\nbase = \"y\"\nfiels = 1\n"),
+        ("flags.toml", "[check-compat]\nstrikt = true\n"),
+        ("w.yaml", "kind: Pod\nmetadata:\n\tname: x\n"),
+        ("list.yaml", "- a\n- b\n"),
+        (
+            "nodes.json",
+            "{\"kind\": \"List\",\n \"items\": [{\"metadata\": {\"name\": 7}}]}",
+        ),
+        ("nodes.yaml", "kind: List\nitems: [\n"),
+    ] {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    let check = ["check-compat", "--image-build", "17763.973"];
+    for (arguments, shown) in [
+        (
+            &["build", "bad.toml", "--host-build", "17763.973"][..],
+            "  3 | fiels = 1\n    | ^^^^^\n",
+        ),
+        (
+            &[
+                &check[..],
+                &["--nodes", "nodes.json", "--config", "flags.toml"],
+            ]
+            .concat(),
+            "  2 | strikt = true\n    | ^^^^^^\n",
+        ),
+        (
+            &[&check[..], &["--nodes", "nodes.json"]].concat(),
+            "  2 |  \"items\": [{\"metadata\": {\"name\": 7}}]}\n    |                                  ^\n",
+        ),
+        (
+            &[&check[..], &["--nodes", "nodes.yaml"]].concat(),
+            "  2 | items: [\n    |        ^\n",
+        ),
+        (
+            &[
+                "check-compat",
+                "--workloads",
+                "list.yaml",
+                "--host-build",
+                "17763.973",
+            ],
+            "  1 | - a\n    | ^\n",
+        ),
+        (
+            &[
+                "check-compat",
+                "--workloads",
+                "w.yaml",
+                "--host-build",
+                "17763.973",
+            ],
+            "  3 |     name: x\n    | ",
+        ),
+    ] {
+        let said = said(folder.path(), arguments);
+        assert!(said.contains(shown), "{arguments:?}: {said}");
+        assert!(!said.contains('\x1b'), "{said}");
+    }
+}
+
+#[test]
+fn what_is_not_on_docker_hub_is_told_what_to_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    write("app.tar", "");
+    write("image/oci-layout", "{}");
+    write("sources/Dockerfile", "FROM scratch\n");
+    let build = ["build", "pause", "--host-build", "17763.973"];
+    for (arguments, expected) in [
+        (&["inspect", "app.tar"][..], "type docker-archive:app.tar"),
+        (&["inspect", "gone.tar"], "no file has that name"),
+        (&["inspect", "image"], "type oci:image"),
+        (&["inspect", "sources"], "`wincimg build sources`"),
+        (
+            &["inspect", "nanoserver:ltsc2019"],
+            "type mcr.microsoft.com/windows/nanoserver:ltsc2019",
+        ),
+        (
+            &["mirror", "nanoserver", "--to", "repo.lan"],
+            "base:nanoserver",
+        ),
+        (
+            &["mirror", "app.tar", "--to", "repo.lan"],
+            "app.tar is in no registry",
+        ),
+        (
+            &[&build[..], &["--registry", "http://repo.lan:8888"]].concat(),
+            "type repo.lan:8888, and --insecure-registry repo.lan:8888",
+        ),
+        (
+            &[&build[..], &["--base-registry", "https://repo.lan/mcr"]].concat(),
+            "type repo.lan/mcr",
+        ),
+        (
+            &[&build[..], &["--output", "new.tar"]].concat(),
+            "type docker-archive:new.tar",
+        ),
+    ] {
+        let said = said(folder.path(), arguments);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}
