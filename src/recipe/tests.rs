@@ -1,4 +1,5 @@
 use super::*;
+use crate::windows::registry::Root;
 use crate::windows::version::WindowsVersion;
 
 fn recipe(text: &str) -> Result<Recipe, RecipeError> {
@@ -645,4 +646,15 @@ proptest::proptest! {
         let _ = recipe(&text);
         let _ = plan(&text);
     }
+}
+
+#[test]
+fn a_deletion_where_nothing_may_be_takes_a_look_into_the_base() {
+    let deleting =
+        |key: &str| plan(&format!("[[registry]]\nkey = '{key}'\ndelete = true\n")).unwrap();
+    let vendor = deleting(r"HKLM\SOFTWARE\Vendor\Toolbar");
+    let hives = vendor.needs().hives;
+    assert_eq!(hives.into_iter().collect::<Vec<_>>(), [Root::Software]);
+    let service = deleting(r"HKLM\SYSTEM\CurrentControlSet\Services\DiagTrack");
+    assert!(service.needs().is_empty());
 }

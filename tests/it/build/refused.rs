@@ -359,10 +359,6 @@ fn a_mistake_in_the_recipe_or_its_folder_is_told_before_a_registry_is_asked() {
     recipe("lacks", "[[files]]\ncontext = \"site\"\nto = '/site'\n");
     let file = |path: &str| format!("[[files]]\ncontent = \"x\"\nto = '{path}'\n");
     recipe("twice", &(file(r"C:\a") + &file(r"C:\A")));
-    recipe(
-        "unheld",
-        "[[registry]]\nkey = 'HKLM\\SOFTWARE\\Vendor\\Toolbar'\ndelete = true\n",
-    );
     recipe("hosts", "shutdown_timeout = 9\n");
     let text = site.text("hosts/recipe.toml").replace(
         "nanoserver",
@@ -407,7 +403,6 @@ fn a_mistake_in_the_recipe_or_its_folder_is_told_before_a_registry_is_asked() {
             }
         }
     }
-    assert!(said(&["build", "unheld"]).contains("key = 'HKLM\\SOFTWARE\\Vendor'"));
 }
 
 #[test]
