@@ -18,6 +18,7 @@ pub use json::write_json;
 pub use junit::write_junit;
 pub use lint::{Linted, write_lint_json, write_lint_sarif, write_lint_text};
 pub use markdown::write_markdown;
+pub(crate) use names::shortened;
 pub use sarif::write_sarif;
 pub use text::{Screen, write_glance, write_text};
 

@@ -58,7 +58,7 @@ fn ends(reference: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A text of at most so many characters, with what is too much left out of its middle.
-pub(super) fn shortened(text: &str, most: usize) -> String {
+pub(crate) fn shortened(text: &str, most: usize) -> String {
     let length = text.chars().count();
     if length <= most {
         return text.to_owned();

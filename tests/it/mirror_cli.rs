@@ -54,14 +54,23 @@ impl Pair {
         });
     }
 
+    /// What every copy between the two is asked with.
+    fn flags(&self) -> Vec<String> {
+        let (source, target) = (self.source.host(), self.target.host());
+        let flags = [
+            ["--registry-config", NO_CREDENTIALS],
+            ["--insecure-registry", &source],
+            ["--insecure-registry", &target],
+            ["--base-registry", &source],
+            ["--to", &format!("{target}/mcr")],
+        ];
+        flags.concat().into_iter().map(str::to_owned).collect()
+    }
+
     fn mirror(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command.current_dir(std::env::temp_dir()).arg("mirror");
-        command.args(["--registry-config", NO_CREDENTIALS]);
-        command.args(["--insecure-registry", &self.source.host()]);
-        command.args(["--insecure-registry", &self.target.host()]);
-        command.args(["--base-registry", &self.source.host()]);
-        command.args(["--to", &format!("{}/mcr", self.target.host())]);
+        command.args(self.flags());
         command.args(arguments);
         command
     }
@@ -258,4 +267,30 @@ fn manifests_are_converted_when_asked() {
     assert_eq!(index.media_type, Flavour::Oci.index());
     let index: Value = serde_json::from_slice(&index.bytes).unwrap();
     assert_eq!(index["manifests"][0]["mediaType"], Flavour::Oci.manifest());
+}
+
+#[test]
+fn each_layer_is_a_line_in_a_log() {
+    let Some(pair) = Pair::start() else { return };
+    pair.publish(&[973, 1040]);
+    let image = "base:nanoserver";
+    let builds = ["--host-build", "17763.973", "--host-build", "17763.1040"];
+    let output = pair.mirror(&[image]).args(builds).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let repository = format!("{}/mcr/windows/nanoserver ", pair.target.host());
+    let copied: Vec<&str> = said
+        .lines()
+        .filter_map(|line| line.strip_prefix(&repository))
+        .collect();
+    let is_layer = |line: &&&str| {
+        line.get(12..)
+            .is_some_and(|end| end.starts_with(": copied, "))
+    };
+    // Two layers of each image, of which one is shared, and two configurations.
+    assert_eq!(copied.iter().filter(is_layer).count(), 5, "{said}");
+    assert!(!said.contains('\x1b') && !said.contains('\r'), "{said:?}");
+
+    let again = pair.mirror(&[image, "-q"]).args(builds).output().unwrap();
+    assert_eq!(String::from_utf8(again.stderr).unwrap(), "");
 }

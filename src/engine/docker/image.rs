@@ -78,6 +78,8 @@ impl DaemonImage<'_> {
             file.write_all(&piece).await.map_err(SaveError::Disk)?;
             task.advance(piece.len() as u64);
         }
-        file.flush().await.map_err(SaveError::Disk)
+        file.flush().await.map_err(SaveError::Disk)?;
+        task.done("saved");
+        Ok(())
     }
 }

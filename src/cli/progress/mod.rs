@@ -1,9 +1,17 @@
-//! Progress on stderr: one bar for each piece of work, several at once, for people at a terminal.
+//! Progress on stderr: one bar for each piece of work, several at once, for people at a terminal;
+//! lines for logs.
 
+mod line;
+mod log;
+
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use line::Figures;
+use log::Log;
 
 use super::session::Session;
 use crate::foreign::Foreign;
@@ -11,23 +19,21 @@ use crate::progress::{Progress, Silent, Task};
 
 /// How often a bar is drawn again; a person sees no more.
 const DRAWS_PER_SECOND: u8 = 8;
-const SIZED: &str = "{prefix:<46!} {bar:20} {binary_bytes:>11}/{binary_total_bytes:<11} {binary_bytes_per_sec:>13} {eta:>4}";
-const UNSIZED: &str =
-    "{prefix:<46!} {spinner} {binary_bytes:>11} {binary_bytes_per_sec:>13} {elapsed:>4}";
-const ENDED: &str = "{prefix:<46!} {msg}";
+/// How wide a terminal is that does not tell.
+const USUAL_WIDTH: usize = 80;
 
-/// The display for this run: bars where someone watches, else only notes, and nothing with `-q`.
+/// The display for this run: bars where someone watches, else lines for a log, and nothing with `-q`.
 pub(super) fn display(session: &Session) -> Arc<dyn Progress> {
     if session.quiet {
         return Arc::new(Silent);
     }
     if !session.colour {
-        return Arc::new(Plain);
+        return Arc::new(Log::to_stderr());
     }
     let target = ProgressDrawTarget::stderr_with_hz(DRAWS_PER_SECOND);
     let bars = MultiProgress::with_draw_target(target);
     shown().push(bars.clone());
-    Arc::new(Bars(bars))
+    Arc::new(Bars { bars, width })
 }
 
 /// Takes all bars off the terminal, for good.
@@ -45,24 +51,23 @@ fn shown() -> MutexGuard<'static, Vec<MultiProgress>> {
     SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Notes alone, for logs.
-struct Plain;
-
-impl Progress for Plain {
-    fn task(&self, _label: &str, _total: Option<u64>) -> Arc<dyn Task> {
-        Arc::new(Silent)
-    }
-
-    fn note(&self, message: &str) {
-        use std::io::Write;
-        // Nobody is left to tell when stderr is gone.
-        let _ = writeln!(std::io::stderr(), "note: {}", Foreign(message));
-    }
+/// How wide the terminal is now.
+fn width() -> usize {
+    let size = terminal_size::terminal_size_of(std::io::stderr());
+    let width = size.map(|(width, _)| usize::from(width.0));
+    width.filter(|width| *width > 0).unwrap_or(USUAL_WIDTH)
 }
 
-struct Bars(MultiProgress);
+struct Bars {
+    bars: MultiProgress,
+    width: fn() -> usize,
+}
 
-struct Bar(ProgressBar);
+struct Bar {
+    drawn: ProgressBar,
+    label: Arc<str>,
+    width: fn() -> usize,
+}
 
 impl Progress for Bars {
     fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
@@ -70,46 +75,72 @@ impl Progress for Bars {
             Some(total) => ProgressBar::new(total),
             None => ProgressBar::no_length(),
         };
-        let bar = self.0.add(bar);
-        bar.set_style(style(if total.is_some() { SIZED } else { UNSIZED }));
-        bar.set_prefix(Foreign(label).to_string());
-        bar.enable_steady_tick(Duration::from_millis(250));
-        Arc::new(Bar(bar))
+        let bar = Bar {
+            drawn: self.bars.add(bar),
+            label: Foreign(label).to_string().into(),
+            width: self.width,
+        };
+        bar.draw_as(line::running);
+        bar.drawn.enable_steady_tick(Duration::from_millis(250));
+        Arc::new(bar)
     }
 
     fn note(&self, message: &str) {
         // Nobody is left to tell when stderr is gone.
-        let _ = self.0.println(format!("note: {}", Foreign(message)));
+        let _ = self.bars.println(format!("note: {}", Foreign(message)));
+    }
+}
+
+impl Bar {
+    /// Draws the line so from now on, as wide as the terminal is at the time.
+    fn draw_as<F>(&self, line: F)
+    where
+        F: Fn(&str, &Figures, usize) -> String + Clone + Send + Sync + 'static,
+    {
+        let (label, width) = (Arc::clone(&self.label), self.width);
+        let write = move |state: &ProgressState, out: &mut dyn fmt::Write| {
+            // Whoever draws has a buffer, which takes everything.
+            let _ = out.write_str(&line(&label, &figures(state), width()));
+        };
+        let style = ProgressStyle::with_template("{line}");
+        let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
+        self.drawn.set_style(style.with_key("line", write));
+    }
+}
+
+fn figures(state: &ProgressState) -> Figures {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    let rate = state.per_sec() as u64;
+    Figures {
+        at: state.pos(),
+        of: state.len(),
+        rate,
+        spent: state.elapsed(),
     }
 }
 
 impl Task for Bar {
     fn advance(&self, bytes: u64) {
-        self.0.inc(bytes);
+        self.drawn.inc(bytes);
     }
 
     fn set_position(&self, bytes: u64) {
-        self.0.set_position(bytes);
+        self.drawn.set_position(bytes);
     }
 
     fn done(&self, outcome: &str) {
-        self.0.set_style(style(ENDED));
-        self.0.finish_with_message(Foreign(outcome).to_string());
+        let outcome = Foreign(outcome).to_string();
+        self.draw_as(move |label, _, width| line::ended(label, &outcome, width));
+        self.drawn.finish();
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if !self.0.is_finished() {
-            self.0.finish_and_clear();
+        if !self.drawn.is_finished() {
+            self.drawn.finish_and_clear();
         }
     }
-}
-
-fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template)
-        .unwrap_or_else(|_| ProgressStyle::default_bar())
-        .progress_chars("=> ")
 }
 
 #[cfg(test)]
@@ -121,14 +152,9 @@ mod tests {
     fn bars() -> (InMemoryTerm, Bars) {
         let terminal = InMemoryTerm::new(12, 120);
         let target = ProgressDrawTarget::term_like(Box::new(terminal.clone()));
-        (terminal, Bars(MultiProgress::with_draw_target(target)))
-    }
-
-    #[test]
-    fn every_template_is_one_that_indicatif_knows() {
-        for template in [SIZED, UNSIZED, ENDED] {
-            assert!(ProgressStyle::with_template(template).is_ok(), "{template}");
-        }
+        let bars = MultiProgress::with_draw_target(target);
+        let width = || 120;
+        (terminal, Bars { bars, width })
     }
 
     #[test]

@@ -1,0 +1,253 @@
+//! What is said of one piece of work: a line that fits the terminal, or a sentence for a log.
+
+use std::time::Duration;
+
+use indicatif::{BinaryBytes, HumanDuration};
+
+use crate::report::shortened;
+
+/// From how many columns on a line has a bar.
+const MEDIUM: usize = 80;
+/// From how many columns on it has all figures.
+const WIDE: usize = 100;
+/// No name is shorter, however narrow the terminal is.
+const SHORTEST_NAME: usize = 12;
+/// How much of a name's beginning is worth keeping before its last part.
+const SHORTEST_START: usize = 4;
+
+/// How far a piece of work is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Figures {
+    pub(super) at: u64,
+    pub(super) of: Option<u64>,
+    /// Bytes a second.
+    pub(super) rate: u64,
+    pub(super) spent: Duration,
+}
+
+impl Figures {
+    /// The time that the rest takes at this rate.
+    pub(super) fn left(&self) -> Option<Duration> {
+        let rest = self.of?.saturating_sub(self.at);
+        Some(Duration::from_secs(rest.checked_div(self.rate)?))
+    }
+}
+
+/// The line of work under way.
+pub(super) fn running(label: &str, figures: &Figures, width: usize) -> String {
+    let rate = format!("{}/s", BinaryBytes(figures.rate));
+    let at = BinaryBytes(figures.at).to_string();
+    let text = match figures.of {
+        None if width < MEDIUM => format!("{at:>11} {:>4}", short(figures.spent)),
+        None => format!("{at:>11} {rate:>13} {:>4}", short(figures.spent)),
+        Some(of) => {
+            let left = figures.left().map(short).unwrap_or_default();
+            let percent = figures.at.saturating_mul(100).checked_div(of);
+            let percent = format!("{:>3}%", percent.unwrap_or(100).min(100));
+            let of_text = BinaryBytes(of).to_string();
+            if width >= WIDE {
+                let bar = bar(figures.at, of, 20);
+                format!("{bar} {at:>11}/{of_text:<11} {rate:>13} {left:>4}")
+            } else if width >= MEDIUM {
+                let bar = bar(figures.at, of, 10);
+                format!("{bar} {percent} {of_text:>11} {rate:>13} {left:>4}")
+            } else {
+                format!("{percent} {rate:>13} {left:>4}")
+            }
+        }
+    };
+    beside(label, &text, width)
+}
+
+/// The line of work that has ended.
+pub(super) fn ended(label: &str, outcome: &str, width: usize) -> String {
+    let room = name_room(outcome, width);
+    // Outcomes stand in a column, where names leave one.
+    let column = room.min(width * 3 / 5).max(SHORTEST_NAME);
+    let name = name(label, column);
+    format!("{name:<column$} {outcome}")
+}
+
+fn beside(label: &str, text: &str, width: usize) -> String {
+    let room = name_room(text, width);
+    let name = name(label, room);
+    format!("{name:<room$} {text}")
+}
+
+/// What is left for the name: terminals wrap in their last column.
+fn name_room(text: &str, width: usize) -> usize {
+    width
+        .saturating_sub(text.chars().count() + 2)
+        .max(SHORTEST_NAME)
+}
+
+fn bar(at: u64, of: u64, width: u64) -> String {
+    let done = at.min(of).saturating_mul(width).checked_div(of);
+    let done = usize::try_from(done.unwrap_or(width)).unwrap_or_default();
+    let rest = usize::try_from(width).unwrap_or_default() - done;
+    format!("{}{}", "=".repeat(done), "-".repeat(rest))
+}
+
+/// The sentence of work under way, for a log; `quiet_for` is how long it said nothing.
+pub(super) fn under_way(label: &str, figures: &Figures, quiet_for: Duration) -> String {
+    let at = BinaryBytes(figures.at);
+    let place = match figures.of {
+        None if figures.at == 0 => return format!("{label}: {} so far", short(figures.spent)),
+        None => at.to_string(),
+        Some(of) => format!("{at} of {}", BinaryBytes(of)),
+    };
+    if figures.rate == 0 {
+        return format!("{label}: {place}, nothing for {}", short(quiet_for));
+    }
+    let rate = BinaryBytes(figures.rate);
+    let left = figures.left().map(|left| format!(", {} left", short(left)));
+    format!("{label}: {place}, {rate}/s{}", left.unwrap_or_default())
+}
+
+/// The sentence of work that has ended, for a log.
+pub(super) fn finished(label: &str, outcome: &str, figures: &Figures) -> String {
+    let is_long = figures.spent >= Duration::from_secs(1);
+    let said = |is_worth_it: bool, text: String| if is_worth_it { text } else { String::new() };
+    let bytes = said(figures.at > 0, format!(", {}", BinaryBytes(figures.at)));
+    let time = said(is_long, format!(" in {}", short(figures.spent)));
+    let rate = said(
+        is_long && figures.rate > 0,
+        format!(", {}/s", BinaryBytes(figures.rate)),
+    );
+    format!("{label}: {outcome}{bytes}{time}{rate}")
+}
+
+/// A name of at most so many characters that keeps what tells it apart: the last part of a
+/// repository, its tag, the first digits of a digest.
+pub(super) fn name(label: &str, most: usize) -> String {
+    let words: Vec<&str> = label.split(' ').map(short_digest).collect();
+    let label = words.join(" ");
+    let length = label.chars().count();
+    if length <= most {
+        return label;
+    }
+    let last = label.rfind('/').map_or("", |at| &label[at..]);
+    let last_length = last.chars().count();
+    if last.is_empty() || last_length + SHORTEST_START + 1 > most {
+        return shortened(&label, most);
+    }
+    let start = label.chars().take(most - 1 - last_length);
+    start.chain(['…']).chain(last.chars()).collect()
+}
+
+fn short_digest(word: &str) -> &str {
+    match word.strip_prefix("sha256:") {
+        Some(hex) if hex.len() == 64 => hex.get(..12).unwrap_or(word),
+        _ => word,
+    }
+}
+
+/// `35s`, `4m`, `2h`.
+fn short(time: Duration) -> String {
+    format!("{:#}", HumanDuration(time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LABEL: &str = "repo.mylan.k8s:9999/mcr.microsoft.com/windows/nanoserver 1a2b3c4d5e6f";
+
+    fn figures(at: u64, of: Option<u64>) -> Figures {
+        Figures {
+            at,
+            of,
+            rate: 89_128_960,
+            spent: Duration::from_secs(51),
+        }
+    }
+
+    #[test]
+    fn lines_fit_the_terminal_and_keep_what_tells_layers_apart() {
+        let most = 1023 * 1024 * 1024;
+        for width in [60, 79, 80, 99, 100, 120, 200] {
+            for figures in [
+                figures(1 << 30, Some(4 << 30)),
+                figures(most, Some(most * 900)),
+                figures(0, Some(0)),
+                figures(most, None),
+                Figures::default(),
+            ] {
+                let line = running(LABEL, &figures, width);
+                assert!(line.chars().count() < width, "{width}: {line:?}");
+                assert!(
+                    line.contains("/nanoserver 1a2b3c4d5e6f "),
+                    "{width}: {line:?}"
+                );
+            }
+            let line = ended(LABEL, "layer already exists", width);
+            assert!(line.chars().count() < width, "{width}: {line:?}");
+            assert!(line.contains("/nanoserver 1a2b3c4d5e6f "), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn each_width_shows_what_it_has_room_for() {
+        let line = |width| running(LABEL, &figures(1 << 30, Some(4 << 30)), width);
+        assert_eq!(
+            line(60),
+            "repo.mylan…/nanoserver 1a2b3c4d5e6f  25%   85.00 MiB/s  36s"
+        );
+        assert_eq!(
+            line(80),
+            "repo.my…/nanoserver 1a2b3c4d5e6f ==--------  25%    4.00 GiB   85.00 MiB/s  36s"
+        );
+        assert_eq!(
+            line(120),
+            "repo.mylan.k8s:9999/mcr.micros…/nanoserver 1a2b3c4d5e6f =====---------------    1.00 GiB/4.00 GiB      85.00 MiB/s  36s"
+        );
+    }
+
+    #[test]
+    fn names_lose_their_middle_and_digests_their_end() {
+        let digest = format!("layer sha256:{}", "ab".repeat(32));
+        assert_eq!(name(&digest, 40), "layer abababababab");
+        assert_eq!(
+            name("step 3/5 RUN powershell -File a.ps1", 20),
+            "step 3/5 …File a.ps1"
+        );
+        assert_eq!(name("oci:/srv/images/pause", 14), "oci:/sr…/pause");
+        assert_eq!(
+            name(&"ä".repeat(20), 12),
+            format!("{0}…{0}ä", "ä".repeat(5))
+        );
+    }
+
+    #[test]
+    fn a_log_gets_sentences() {
+        let quiet = Duration::from_secs(30);
+        let said = |figures| under_way("nanoserver 1a2b", &figures, quiet);
+        assert_eq!(
+            said(figures(1 << 30, Some(4 << 30))),
+            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, 85.00 MiB/s, 36s left"
+        );
+        assert_eq!(
+            said(figures(1 << 30, None)),
+            "nanoserver 1a2b: 1.00 GiB, 85.00 MiB/s"
+        );
+        let stalled = Figures {
+            rate: 0,
+            ..figures(1 << 30, Some(4 << 30))
+        };
+        assert_eq!(
+            said(stalled),
+            "nanoserver 1a2b: 1.00 GiB of 4.00 GiB, nothing for 30s"
+        );
+        let step = Figures {
+            rate: 0,
+            ..figures(0, None)
+        };
+        assert_eq!(said(step), "nanoserver 1a2b: 51s so far");
+        let ended = |figures| finished("nanoserver 1a2b", "copied", &figures);
+        assert_eq!(
+            ended(figures(4 << 30, None)),
+            "nanoserver 1a2b: copied, 4.00 GiB in 51s, 85.00 MiB/s"
+        );
+        assert_eq!(ended(Figures::default()), "nanoserver 1a2b: copied");
+    }
+}

@@ -1,0 +1,234 @@
+//! Progress without a terminal: a line when a piece of work ends, and one now and then before.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::line::{self, Figures};
+use crate::foreign::Foreign;
+use crate::progress::{Progress, Task};
+
+/// How long a log says nothing of work under way.
+const EVERY: Duration = Duration::from_secs(30);
+/// Names are cut for people, and logs are searched: only what nobody reads is left out.
+const LONGEST_NAME: usize = 120;
+
+/// Lines for a log.
+pub(super) struct Log(Arc<Lines>);
+
+struct Lines {
+    every: Duration,
+    running: Mutex<Vec<Weak<Piece>>>,
+    /// Bytes of all work so far, ended or not.
+    moved: AtomicU64,
+    watch: OnceLock<()>,
+    write: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+struct Piece {
+    lines: Arc<Lines>,
+    name: String,
+    of: Option<u64>,
+    at: AtomicU64,
+    /// What was there before this run.
+    from: AtomicU64,
+    begun: Instant,
+    ended: AtomicBool,
+}
+
+impl Log {
+    pub(super) fn to_stderr() -> Self {
+        Self::every(EVERY, |line| {
+            // Nobody is left to tell when stderr is gone.
+            let _ = writeln!(std::io::stderr(), "{line}");
+        })
+    }
+
+    fn every(every: Duration, write: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Lines {
+            every,
+            running: Mutex::default(),
+            moved: AtomicU64::new(0),
+            watch: OnceLock::new(),
+            write: Box::new(write),
+        }))
+    }
+}
+
+impl Progress for Log {
+    fn task(&self, label: &str, total: Option<u64>) -> Arc<dyn Task> {
+        let lines = &self.0;
+        lines.watch.get_or_init(|| watch(lines));
+        let piece = Arc::new(Piece {
+            lines: Arc::clone(lines),
+            name: line::name(&Foreign(label).to_string(), LONGEST_NAME),
+            of: total,
+            at: AtomicU64::new(0),
+            from: AtomicU64::new(0),
+            begun: Instant::now(),
+            ended: AtomicBool::new(false),
+        });
+        let mut running = lines.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.push(Arc::downgrade(&piece));
+        piece
+    }
+
+    fn note(&self, message: &str) {
+        (self.0.write)(&format!("note: {}", Foreign(message)));
+    }
+}
+
+/// Says now and then what is under way, for as long as there is somebody to ask.
+fn watch(lines: &Arc<Lines>) {
+    let every = lines.every;
+    let lines = Arc::downgrade(lines);
+    let speak = move || {
+        let mut moved = 0;
+        loop {
+            std::thread::sleep(every);
+            let Some(lines) = lines.upgrade() else {
+                return;
+            };
+            let now = lines.moved.load(Ordering::Relaxed);
+            if let Some(line) = lines.under_way(per_second(now - moved, every)) {
+                (lines.write)(&line);
+            }
+            moved = now;
+        }
+    };
+    // Where no thread can be had, only ends are said.
+    let _ = std::thread::Builder::new()
+        .name("progress".to_owned())
+        .spawn(speak);
+}
+
+impl Lines {
+    fn under_way(&self, rate: u64) -> Option<String> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running.retain(|piece| piece.strong_count() > 0);
+        let pieces: Vec<Arc<Piece>> = running.iter().filter_map(Weak::upgrade).collect();
+        drop(running);
+        let is_open = |piece: &&Arc<Piece>| !piece.ended.load(Ordering::Relaxed);
+        let pieces: Vec<_> = pieces.iter().filter(is_open).collect();
+        let first = pieces.first()?;
+        let figures = Figures {
+            at: pieces
+                .iter()
+                .map(|piece| piece.at.load(Ordering::Relaxed))
+                .sum(),
+            of: pieces.iter().map(|piece| piece.of).sum(),
+            rate,
+            spent: first.begun.elapsed(),
+        };
+        let name = match pieces.len() {
+            1 => first.name.clone(),
+            several => format!("{several} under way"),
+        };
+        Some(line::under_way(&name, &figures, self.every))
+    }
+}
+
+impl Task for Piece {
+    fn advance(&self, bytes: u64) {
+        self.at.fetch_add(bytes, Ordering::Relaxed);
+        self.lines.moved.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn set_position(&self, bytes: u64) {
+        let before = self.at.swap(bytes, Ordering::Relaxed);
+        if before == 0 {
+            self.from.store(bytes, Ordering::Relaxed);
+        } else {
+            let more = bytes.saturating_sub(before);
+            self.lines.moved.fetch_add(more, Ordering::Relaxed);
+        }
+    }
+
+    fn done(&self, outcome: &str) {
+        if self.ended.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let at = self.at.load(Ordering::Relaxed);
+        let moved = at.saturating_sub(self.from.load(Ordering::Relaxed));
+        let spent = self.begun.elapsed();
+        let figures = Figures {
+            at,
+            of: self.of,
+            rate: per_second(moved, spent),
+            spent,
+        };
+        let outcome = Foreign(outcome).to_string();
+        (self.lines.write)(&line::finished(&self.name, &outcome, &figures));
+    }
+}
+
+fn per_second(bytes: u64, time: Duration) -> u64 {
+    let milliseconds = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let rate = bytes.saturating_mul(1000).checked_div(milliseconds);
+    rate.unwrap_or_default()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    fn log(every: Duration) -> (Log, Receiver<String>) {
+        let (sender, receiver) = channel();
+        let write = move |line: &str| {
+            let _ = sender.send(line.to_owned());
+        };
+        (Log::every(every, write), receiver)
+    }
+
+    #[test]
+    fn each_end_is_a_line_and_what_is_given_up_is_none() {
+        let (log, lines) = log(EVERY);
+        let first = log.task("nanoserver 1a2b", Some(2048));
+        first.advance(2048);
+        drop(log.task("nanoserver 3c4d", Some(2048)));
+        first.done("copied");
+        first.done("copied");
+        log.task("layer\u{1b}[2J", None).done("already there");
+        log.note("again");
+        drop((first, log));
+        let lines: Vec<String> = lines.iter().take(3).collect();
+        assert_eq!(
+            lines,
+            [
+                "nanoserver 1a2b: copied, 2.00 KiB",
+                "layer\\u{1b}[2J: already there",
+                "note: again"
+            ]
+        );
+    }
+
+    #[test]
+    fn work_under_way_is_a_line_now_and_then() {
+        let (log, lines) = log(Duration::from_millis(100));
+        let wait = Duration::from_secs(20);
+        let first = log.task("nanoserver 1a2b", Some(1 << 20));
+        // Resumed, which says nothing of how fast it goes.
+        first.set_position(1 << 19);
+        let line = lines.recv_timeout(wait).unwrap();
+        assert!(
+            line.starts_with("nanoserver 1a2b: 512.00 KiB of 1.00 MiB, nothing for "),
+            "{line}"
+        );
+        let second = log.task("nanoserver 3c4d", Some(1 << 20));
+        second.advance(1 << 18);
+        let line = loop {
+            let line = lines.recv_timeout(wait).unwrap();
+            if !line.contains("nothing") {
+                break line;
+            }
+        };
+        assert!(
+            line.starts_with("2 under way: 768.00 KiB of 2.00 MiB, 2.50 MiB/s, 0s left"),
+            "{line}"
+        );
+    }
+}
