@@ -19,7 +19,7 @@ use crate::foreign::Foreign;
 
 /// More columns than this are not shown of a line.
 const WIDEST: usize = 100;
-/// Of a word that fills a line by itself, this much.
+/// Of a word in a line that has to be cut, this much.
 const WIDEST_WORD: usize = 60;
 /// What a tab is shown as.
 const TAB: &str = "    ";
@@ -54,7 +54,9 @@ impl Excerpt {
             word = word_at(line, word.start);
         }
         let before = visible(&line[..word.start]);
-        let marked = cut_end(&visible(&line[word.clone()]), WIDEST_WORD);
+        let fits = visible(line).width() <= WIDEST;
+        let most = if fits { WIDEST } else { WIDEST_WORD };
+        let marked = cut_end(&visible(&line[word.clone()]), most);
         let behind = visible(&line[word.end..]);
         let room = WIDEST.saturating_sub(marked.width());
         let kept_behind = behind.width().min(room / 3);
@@ -395,6 +397,13 @@ mod tests {
             shown("it needs \"more\""),
             "  3 | COPY --form=x a b\n    | ^^^^^^^^^^^^^^^^^"
         );
+    }
+
+    #[test]
+    fn a_line_that_fits_is_shown_whole() {
+        let line = "x".repeat(WIDEST);
+        let shown = Excerpt::of_line(1, &line).to_string();
+        assert_eq!(shown, format!("  1 | {line}\n    | {}", "^".repeat(WIDEST)));
     }
 
     #[test]

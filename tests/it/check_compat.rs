@@ -212,7 +212,7 @@ fn a_report_goes_through_a_pipe_and_leaves_links_as_they_are() {
 }
 
 #[test]
-fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
+fn bad_input_is_told_with_its_place_and_exit_code_2() {
     let image = ["--image-build", "20348.1"];
     for (input, said) in [
         (
@@ -238,7 +238,7 @@ fn bad_input_is_one_line_with_its_place_and_exit_code_2() {
             .stderr(
                 contains(said)
                     .and(contains("hint: "))
-                    .and(predicate::function(|text: &str| text.lines().count() == 2)),
+                    .and(predicate::function(|text: &str| text.lines().count() <= 4)),
             );
     }
     wincimg()
@@ -309,7 +309,7 @@ fn defaults_come_from_the_folders_wincimg_toml() {
     run(&["--host-build", "17763.1158"]).code(0);
     write("strct = true\n");
     run(&[]).code(2).stderr(contains(
-        "wincimg.toml:1:1: unknown flag --strct\nhint: did you mean strict?",
+        "unknown flag --strct\n  1 | strct = true\n    | ^^^^^\nhint: did you mean strict?",
     ));
     write("[check-compat]\nhost-build = [17763.973]\n");
     run(&[]).code(2).stderr(contains(

@@ -118,7 +118,7 @@ fn names_and_tags_that_no_registry_takes_are_refused_for_every_destination() {
         ["--name", "Up/per"],
         ["--name", "a//b"],
         ["--name", ""],
-        ["--registry", "https://repo.lan"],
+        ["--registry", "https://repo"],
         ["--registry", "hub-folder"],
     ] {
         site.build("pause")
