@@ -370,7 +370,7 @@ fn a_toml_file_is_not_taken_for_a_dockerfile() {
 
 #[test]
 fn what_a_recipe_does_without_windows_is_a_note_and_no_finding() {
-    let output = lint(IIS).output().unwrap();
+    let output = lint(SOUND).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let note = "a recipe's [iis] does without Windows what line";
     assert!(said.contains(note), "{said}");
