@@ -10,7 +10,7 @@ use super::collect::{Extent, Is, LayerFile, LayerInside};
 use super::error::FactsError;
 use super::file::{self, About, Collected, Problem, Table};
 use super::hives::BaseHive;
-use super::record::{FileRecord, put_key, put_value};
+use super::record::{FileRecord, put_key, put_key_alone, put_value};
 use super::table::{Index, TableWriter};
 use super::{kept, sort_key};
 use crate::diagnose::in_one_line;
@@ -263,10 +263,15 @@ impl Assembly {
                 files.push((number, packed.unpack()?));
             }
         }
+        if files.first().is_none_or(|(number, _)| *number != 1) {
+            let problem = "the bottom layer does not have this hive".to_owned();
+            self.problem(1, hive.base_files()[0].to_owned(), problem);
+            return Ok(false);
+        }
         let mut roots = Vec::new();
         for (number, bytes) in &files {
-            match Hive::read(bytes) {
-                Ok(read) => roots.push(read.root),
+            let mut root = match Hive::read(bytes) {
+                Ok(read) => read.root,
                 Err(error) => {
                     let file = match number {
                         1 => hive.base_files()[0],
@@ -275,18 +280,12 @@ impl Assembly {
                     self.problem(*number, file.to_owned(), in_one_line(&error));
                     return Ok(false);
                 }
-            }
-        }
-        if files.first().is_none_or(|(number, _)| *number != 1) {
-            let problem = "the bottom layer does not have this hive".to_owned();
-            self.problem(1, hive.base_files()[0].to_owned(), problem);
-            return Ok(false);
+            };
+            self.drop_repeated(*number, &mut root, hive.short_name());
+            roots.push(root);
         }
         let mut roots = roots.into_iter();
-        let base = roots.next().map(|mut root| {
-            self.drop_repeated(&mut root, hive.short_name());
-            root
-        });
+        let base = roots.next();
         let Some(root) = hive::merged(base, roots) else {
             return Ok(false);
         };
@@ -299,22 +298,31 @@ impl Assembly {
         Ok(true)
     }
 
-    /// Leaves the first of several values of one name, which is the one that Windows finds.
-    fn drop_repeated(&mut self, key: &mut Key<'_>, path: &str) {
-        let before = key.values.len();
+    /// Leaves the first of several values or keys of one name, which is the one that Windows finds.
+    fn drop_repeated(&mut self, layer: usize, key: &mut Key<'_>, path: &str) {
+        let before = (key.values.len(), key.subkeys.len());
         keep_first_of_each(&mut key.values);
-        if key.values.len() < before {
-            let problem = "it has several values of one name".to_owned();
-            self.problem(1, path.to_owned(), problem);
+        // The format keeps them in the order of their names.
+        key.subkeys
+            .dedup_by(|later, first| is_same(&later.name, &first.name));
+        if (key.values.len(), key.subkeys.len()) < before {
+            let problem = "it has several values or keys of one name".to_owned();
+            self.problem(layer, path.to_owned(), problem);
         }
         for subkey in &mut key.subkeys {
-            let below = if subkey.values.len() > 1 || !subkey.subkeys.is_empty() {
-                format!(r"{path}\{}", subkey.name)
-            } else {
-                continue;
-            };
-            self.drop_repeated(subkey, &below);
+            if subkey.values.len() > 1 || !subkey.subkeys.is_empty() {
+                let below = format!(r"{path}\{}", subkey.name);
+                self.drop_repeated(layer, subkey, &below);
+            }
         }
+    }
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    if one.is_ascii() && other.is_ascii() {
+        one.eq_ignore_ascii_case(other)
+    } else {
+        same(one, other)
     }
 }
 
@@ -326,18 +334,11 @@ fn keep_first_of_each(values: &mut Vec<Value<'_>>) {
         return;
     }
     let is_repeated = |at: usize| {
-        let name = &values[at].name;
-        values[..at].iter().any(|value| {
-            if name.is_ascii() && value.name.is_ascii() {
-                value.name.eq_ignore_ascii_case(name)
-            } else {
-                same(&value.name, name)
-            }
-        })
+        let earlier = &mut values[..at].iter();
+        earlier.any(|value| is_same(&value.name, &values[at].name))
     };
-    if let Some(first) = (1..values.len()).find(|&at| is_repeated(at)) {
+    if (1..values.len()).any(is_repeated) {
         let repeated: Vec<bool> = (0..values.len()).map(is_repeated).collect();
-        debug_assert!(repeated[first]);
         let mut repeated = repeated.into_iter();
         values.retain(|_| !repeated.next().unwrap_or(false));
     }
@@ -366,9 +367,11 @@ impl KeyWriter<'_, '_> {
             }
         }
         if !self.table.add(at, &self.record)? {
-            let problem = "a key of the same name was before it, or it is too large".to_owned();
+            let problem = "its values are too many to keep".to_owned();
             self.assembly.problem(1, path.to_owned(), problem);
-            return Ok(());
+            self.record.clear();
+            put_key_alone(&mut self.record, &key.name, descriptor);
+            self.table.add(at, &self.record)?;
         }
         let mut subkeys: Vec<(Vec<u8>, &Key<'_>)> = Vec::with_capacity(key.subkeys.len());
         for subkey in &key.subkeys {

@@ -97,6 +97,7 @@ impl BaseFacts {
             .get(Table::Keys, &sort_key::of_key(path), KeyRecord::decode)?;
         match found {
             None => Ok(Known::Absent),
+            Some(record) if record.is_alone => Ok(Known::Unknown),
             Some(record) => self.base_key(record).map(Known::Present),
         }
     }

@@ -25,7 +25,7 @@ pub(super) const HEADER: usize = BEGINNING.len() + 4;
 /// The directory's place, its size as it is stored, its size unpacked.
 const TRAILER: usize = 8 + 4 + 4 + END.len();
 /// Larger than the directory of any base by far.
-const LARGEST_DIRECTORY: usize = 64 << 20;
+pub(super) const LARGEST_DIRECTORY: usize = 64 << 20;
 /// Unpacked blocks that are kept for the next look-up.
 const KEPT: usize = 4 << 20;
 
@@ -100,12 +100,12 @@ pub(super) fn finish(
 }
 
 #[derive(Debug)]
-enum Bytewise {
+enum Storage {
     Memory(Bytes),
     File(Mutex<File>),
 }
 
-impl Bytewise {
+impl Storage {
     fn read(&self, offset: u64, size: usize) -> Result<Vec<u8>, FactsError> {
         match self {
             Self::Memory(bytes) => {
@@ -131,9 +131,9 @@ impl Bytewise {
 /// An opened file.
 #[derive(Debug)]
 pub(super) struct FactsFile {
-    bytes: Bytewise,
+    bytes: Storage,
     pub(super) about: About,
-    tables: [Index; 4],
+    pub(super) tables: [Index; 4],
     /// What was used last is at the end.
     blocks: Mutex<Vec<(Table, usize, SharedBlock)>>,
 }
@@ -142,15 +142,15 @@ impl FactsFile {
     pub(super) fn open(path: &Path) -> Result<Self, FactsError> {
         let file = files::open(path)?;
         let size = file.metadata()?.len();
-        Self::new(Bytewise::File(Mutex::new(file)), size)
+        Self::new(Storage::File(Mutex::new(file)), size)
     }
 
     pub(super) fn in_memory(bytes: Bytes) -> Result<Self, FactsError> {
         let size = bytes.len() as u64;
-        Self::new(Bytewise::Memory(bytes), size)
+        Self::new(Storage::Memory(bytes), size)
     }
 
-    fn new(bytes: Bytewise, size: u64) -> Result<Self, FactsError> {
+    fn new(bytes: Storage, size: u64) -> Result<Self, FactsError> {
         let end = size
             .checked_sub(TRAILER as u64)
             .filter(|end| *end >= HEADER as u64)

@@ -23,6 +23,8 @@ mod kept;
 mod record;
 mod sort_key;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use assemble::assemble;
 pub use collect::{Extent, LayerInside, LayerPlace, collect_layer};

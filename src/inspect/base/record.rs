@@ -11,6 +11,8 @@ pub(super) struct KeyRecord {
     pub(super) name: String,
     pub(super) class: Option<String>,
     pub(super) is_link: bool,
+    /// Whether its values are left out.
+    pub(super) is_alone: bool,
     pub(super) descriptor: u32,
     pub(super) values: Vec<(String, RegistryData)>,
 }
@@ -28,6 +30,7 @@ pub(super) struct FileRecord {
 
 const LINK: u8 = 1;
 const CLASS: u8 = 2;
+const WITHOUT_VALUES: u8 = 4;
 
 /// Begins a key's record; its values follow.
 pub(super) fn put_key(
@@ -43,6 +46,13 @@ pub(super) fn put_key(
     if let Some(class) = class {
         put_bytes(out, class.as_bytes());
     }
+    put_number(out, descriptor.into());
+}
+
+/// A key of which it is not known what it has.
+pub(super) fn put_key_alone(out: &mut Vec<u8>, name: &str, descriptor: u32) {
+    out.push(WITHOUT_VALUES);
+    put_bytes(out, name.as_bytes());
     put_number(out, descriptor.into());
 }
 
@@ -71,6 +81,7 @@ impl KeyRecord {
             name,
             class,
             is_link: flags & LINK != 0,
+            is_alone: flags & WITHOUT_VALUES != 0,
             descriptor,
             values,
         })

@@ -37,7 +37,7 @@ pub(super) fn unpack(stored: &[u8], raw: usize) -> Result<Vec<u8>, FactsError> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Place {
     /// Not behind the block's first key, and behind the last one of the block before.
-    from: Vec<u8>,
+    pub(super) from: Vec<u8>,
     pub(super) offset: u64,
     pub(super) stored: usize,
     pub(super) raw: usize,
@@ -45,7 +45,7 @@ pub(super) struct Place {
 
 /// The blocks of a table in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Index(Vec<Place>);
+pub(super) struct Index(pub(super) Vec<Place>);
 
 impl Index {
     pub(super) fn encode(&self, out: &mut Vec<u8>) {

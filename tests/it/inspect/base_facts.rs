@@ -1,6 +1,7 @@
 //! Facts about bases, held against what was put into these, and what a real hive holds.
 
 use std::collections::BTreeSet;
+use std::process::Command;
 
 use bytes::Bytes;
 use wincimg::inspect::base::{
@@ -9,12 +10,13 @@ use wincimg::inspect::base::{
 use wincimg::oci::document::sha256;
 use wincimg::windows::hive::{Hive, Key};
 use wincimg::windows::inside::{BaseFileKind, BaseKey, Inside, Known, Needs};
-use wincimg::windows::registry::{DataType, RegistryData, Root};
+use wincimg::windows::registry::{DataType, RegistryData, Root, Typed};
 
 use crate::support::inside::{
     ENVIRONMENT, FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, descriptor, gzip,
     made_software, made_system, make_links, real_system, set, upper_layer, whole_hive,
 };
+use crate::support::programs::component;
 
 const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 
@@ -108,6 +110,50 @@ fn every_key_of_a_real_hive_is_known_with_its_values_and_its_descriptor() {
     let listed: BTreeSet<String> = listed.map(|key| key.unwrap().path.to_string()).collect();
     assert_eq!(listed, names);
     assert!(count > 10_000);
+}
+
+#[test]
+fn hivex_finds_in_a_real_hive_as_much_as_facts_have() {
+    let (Some(system), Some(hivexml), Some(hivexget)) =
+        (real_system(), component("hivexml"), component("hivexget"))
+    else {
+        return;
+    };
+    let tar = bottom_layer(&system, &made_software()).tar();
+    let facts = facts_of(&Extent::Everything, &[tar]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("SYSTEM");
+    std::fs::write(&file, &system).unwrap();
+    let output = |program, arguments: &[&str]| {
+        let output = Command::new(program).arg(&file).args(arguments).output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{:?}", output.status);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let xml = output(hivexml, &[]);
+    let top: BaseKeyPath = r"HKLM\SYSTEM".parse().unwrap();
+    let keys: Vec<_> = facts
+        .keys_below(&top)
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(keys.len(), xml.matches("<node ").count());
+    let values = keys.iter().map(|key| {
+        let key = facts.key_at(&key.path).unwrap();
+        present(key).values.len()
+    });
+    assert_eq!(values.sum::<usize>(), xml.matches("<value ").count());
+
+    let path = [
+        r"\ControlSet001\Control\Session Manager\Environment",
+        "Path",
+    ];
+    let key = present(facts.key(&ENVIRONMENT.parse().unwrap()).unwrap());
+    let known = value(&key, "Path").unwrap();
+    assert_eq!(
+        known.typed(),
+        Typed::Text(output(hivexget, &path).trim_end().to_owned())
+    );
 }
 
 #[test]
