@@ -59,13 +59,18 @@ fn ends(reference: &str) -> impl Iterator<Item = &str> {
 
 /// A text of at most so many characters, with what is too much left out of its middle.
 pub(crate) fn shortened(text: &str, most: usize) -> String {
+    shortened_after(text, most, most.saturating_sub(1) / 2)
+}
+
+/// The same, with so many characters before the gap.
+pub(super) fn shortened_after(text: &str, most: usize, start: usize) -> String {
     let length = text.chars().count();
     if length <= most {
         return text.to_owned();
     }
     let kept = most.saturating_sub(1);
     // The end says more: it has the tag, the number.
-    let (start, end) = (kept / 2, kept - kept / 2);
+    let (start, end) = (start.min(kept), kept - start.min(kept));
     let first = text.chars().take(start);
     let last = text.chars().skip(length - end);
     first.chain(['…']).chain(last).collect()

@@ -62,7 +62,11 @@ pub fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io:
             shown(skipped)
         )?;
     }
-    writeln!(out, "\n{}", rollout.summary)?;
+    writeln!(
+        out,
+        "\n{}",
+        screen.wrapped("", &rollout.summary.to_string())
+    )?;
     match rollout.summary.total() {
         0 => Ok(()),
         _ => {
@@ -132,7 +136,10 @@ fn write_problem(problem: &Problem<'_>, screen: Screen, out: &mut impl Write) ->
     // These are its last words.
     let verdict = screen.paint(colour_of_outcome(finding.outcome), verdict);
     let title = match title.rsplit_once(finding.outcome.name()) {
-        Some((before, _)) => format!("{before}{verdict} ({})", screen.paint(CYAN, rule)),
+        Some((before, after)) => {
+            let space = if after.starts_with('\n') { '\n' } else { ' ' };
+            format!("{before}{verdict}{space}({})", screen.paint(CYAN, rule))
+        }
         None => title,
     };
     writeln!(out, "\n{title}")?;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use crate::report::names::shortened;
+use crate::report::names::{shortened, shortened_after};
 
 /// Two spaces between columns.
 const GAP: usize = 2;
@@ -48,13 +48,22 @@ impl Grid {
         if total <= room {
             kept = most;
         }
-        let wanted: HashSet<&String> = columns.iter().collect();
         // As long as two of them look alike, they get more room.
-        while kept < most && short(kept).iter().collect::<HashSet<_>>().len() < wanted.len() {
+        while kept < most && distinct(&short(kept)) < distinct(columns) {
             kept += 1;
         }
+        // Names of nodes differ at their ends or in their middle: the gap is where they stay apart.
+        let apart = |eighths: usize| -> Vec<String> {
+            let start = row_width.saturating_sub(1) * eighths / 8;
+            let rows = rows.iter();
+            rows.map(|text| shortened_after(text, row_width, start))
+                .collect()
+        };
+        let tells_apart = |cut: &Vec<String>| distinct(cut) == distinct(rows);
+        let rows = [4, 5, 3, 6, 2].map(apart).into_iter().find(tells_apart);
+        let rows = rows.unwrap_or_else(|| apart(4));
         Self {
-            rows: rows.iter().map(|text| shortened(text, row_width)).collect(),
+            rows,
             row_width,
             columns: short(kept),
             width: room,
@@ -107,6 +116,10 @@ impl Grid {
     }
 }
 
+fn distinct(texts: &[String]) -> usize {
+    texts.iter().collect::<HashSet<_>>().len()
+}
+
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -132,6 +145,18 @@ mod tests {
             .collect();
         let expected = ["node  service-o…of-team:1", "node  service-t…of-team:1"];
         assert_eq!(heads, expected, "one below the other");
+    }
+
+    #[test]
+    fn nodes_stay_apart_where_their_names_are_cut() {
+        let rows = ["0-131", "0-132"].map(|node| format!("ip-10-240-{node}.eu.lan (20348.2402)"));
+        let text = drawn(&rows, &["web:1.4".repeat(9)], 50);
+        assert!(text.contains("\nip-10-240-0-131…"), "{text}");
+        let heads: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split("  ").next())
+            .collect();
+        assert_ne!(heads[1], heads[2], "{text}");
     }
 
     proptest! {
