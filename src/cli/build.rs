@@ -189,7 +189,7 @@ impl Build {
                 Engine::Docker => Purpose::Dockerfile,
             };
             look(&mut images, purpose, &registry, session).await?;
-            request.look_again(&mut images)?;
+            request.look_again(&mut images, &registry, session).await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }

@@ -277,9 +277,17 @@ impl Wanted<'_> {
     }
 
     /// Carries a Dockerfile out on bases of which more is known by now.
-    pub(super) fn look_again(&self, images: &mut [PlannedImage]) -> Result<(), Failure> {
+    pub(super) async fn look_again(
+        &self,
+        images: &mut [PlannedImage],
+        registry: &Registry,
+        session: &Session,
+    ) -> Result<(), Failure> {
         let hosts = self.hosts.targets();
-        Ok(self.request(&hosts, true).look_again(images)?)
+        let request = self.request(&hosts, true);
+        Ok(request
+            .look_again(images, registry, &display(session))
+            .await?)
     }
 
     /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.

@@ -3,13 +3,15 @@
 //! A runtime gives every host of a build of Windows the same entry of an index, so hosts that one
 //! image can serve share one: it is on the base that the oldest of them would take by itself.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
 use crate::diagnose::{Blame, Diagnose, Excerpt};
-use crate::dockerfile::stages::{Bases, StageBase, StageError, Stages};
+use crate::dockerfile::stages::{Bases, ImageFiles, Inputs, StageBase, StageError, Stages};
+use crate::inspect::{TakeError, take};
 use crate::oci::base::{
     BaseImage, BaseRegistry, BaseRepository, HOST_PROCESS, HostProcessBase, HostProcessError,
     Match, NameError, NamedBase, Resolution, ResolveError, SetAside,
@@ -17,6 +19,8 @@ use crate::oci::base::{
 use crate::oci::document::{Digest, Image};
 use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
+use crate::oci::store::Source;
+use crate::progress::Progress;
 use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings};
 use crate::windows::compat::{HostBuild, generation};
 use crate::windows::inside::{Inside, Unseen};
@@ -80,7 +84,7 @@ pub struct PlannedImage {
     /// What is made of it.
     pub plan: Plan,
     /// What a Dockerfile's stages are based on; a recipe has none.
-    pub stage_bases: Bases,
+    pub stage_inputs: Inputs,
     /// Base images that were passed over, and why.
     pub set_aside: Vec<SetAside>,
 }
@@ -192,6 +196,9 @@ pub enum PlanError {
     /// The Dockerfile cannot be carried out.
     #[error(transparent)]
     Dockerfile(#[from] StageError),
+    /// Files of another image could not be had.
+    #[error(transparent)]
+    Take(#[from] TakeError),
     /// The recipe's base is not the name of one.
     #[error(transparent)]
     Name(#[from] NameError),
@@ -211,6 +218,7 @@ impl Diagnose for PlanError {
         match self {
             Self::Recipe(error) => error.hint(),
             Self::Dockerfile(error) => error.hint(),
+            Self::Take(error) => error.hint(),
             Self::Name(error) => error.hint(),
             Self::HostProcess(error) => error.hint(),
             Self::NeedsWindowsInside(_) => {
@@ -233,6 +241,7 @@ impl Diagnose for PlanError {
         match self {
             Self::Recipe(error) => error.blame(),
             Self::Dockerfile(error) => error.blame(),
+            Self::Take(error) => error.blame(),
             Self::Name(error) => error.blame(),
             Self::HostProcess(error) => error.blame(),
             Self::NeedsWindowsInside(_) => Blame::Request,
@@ -313,7 +322,12 @@ impl BuildRequest<'_> {
                     own = Some((base, set_aside));
                 }
             }
-            let outcome = stages.evaluate_unseen(&bases)?;
+            let mut inputs = Inputs {
+                bases,
+                ..Inputs::default()
+            };
+            let outcome = stages.evaluate_unseen(&inputs)?;
+            inputs.lacking = outcome.lacking;
             let Some((base, set_aside)) = own else {
                 unreachable!("the wanted stage's base is one of its bases");
             };
@@ -334,23 +348,58 @@ impl BuildRequest<'_> {
                 host: Some(host.clone()),
                 base,
                 plan,
-                stage_bases: bases,
+                stage_inputs: inputs,
                 set_aside,
             })
         };
         self.hosts.iter().map(plan_for).collect()
     }
 
-    /// Carries a Dockerfile out once more, on bases of which more is known by now.
-    pub fn look_again(&self, images: &mut [PlannedImage]) -> Result<(), PlanError> {
+    /// Takes files of other images out of them, and carries a Dockerfile out once more, on bases of
+    /// which more is known by now.
+    pub async fn look_again(
+        &self,
+        images: &mut [PlannedImage],
+        registry: &Registry,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<(), PlanError> {
         let Blueprint::Dockerfile(stages) = &self.blueprint else {
             return Ok(());
         };
+        let mut known: Vec<(Digest, BTreeSet<String>, ImageFiles)> = Vec::new();
         for image in images {
-            if let Some(own) = image.stage_bases.get_mut(stages.base()) {
+            let inputs = &mut image.stage_inputs;
+            if let Some(own) = inputs.bases.get_mut(stages.base()) {
                 own.inside = Arc::clone(&image.base.inside);
             }
-            let outcome = stages.evaluate(&image.stage_bases)?;
+            let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
+            // What is known now may show that more is needed.
+            let outcome = loop {
+                for (name, paths) in std::mem::take(&mut inputs.lacking) {
+                    let named = self.base_registry.named(&name)?;
+                    for found in named.resolve(registry, &hosts, self.wanted).await? {
+                        let base = found.base;
+                        let same = |it: &&(Digest, BTreeSet<String>, ImageFiles)| {
+                            it.0 == *base.digest() && it.1 == paths
+                        };
+                        let files = match known.iter().find(same) {
+                            Some((_, _, files)) => files.clone(),
+                            None => {
+                                let source = Source::Registry(registry.repository(&base.reference));
+                                let files = take(&source, &base.image, &paths, progress).await?;
+                                known.push((base.digest().clone(), paths.clone(), files.clone()));
+                                files
+                            }
+                        };
+                        inputs.files.entry(name.clone()).or_default().extend(files);
+                    }
+                }
+                let outcome = stages.evaluate(inputs)?;
+                if outcome.lacking.is_empty() {
+                    break outcome;
+                }
+                inputs.lacking = outcome.lacking;
+            };
             image.plan.instructions = Some(outcome.instructions);
             let known = &mut image.plan.notes;
             for note in outcome.notes {
@@ -459,7 +508,7 @@ impl BuildRequest<'_> {
             host: host.cloned(),
             base,
             plan,
-            stage_bases: Bases::new(),
+            stage_inputs: Inputs::default(),
             set_aside,
         })
     }

@@ -46,6 +46,7 @@ mod registry;
 mod select;
 mod shutdown;
 mod stream;
+mod taken;
 
 use std::error::Error;
 use std::sync::Arc;
@@ -67,6 +68,7 @@ pub use layers::{BEGINNING, Reach, Reading, SMALL_LAYER, Skipped};
 pub use registry::{LayerChanges, RegistryForm, RegistryReport};
 pub use select::{EntryKind, OtherEntry};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
+pub use taken::{TakeError, Taken, take};
 
 use layers::{Budget, Plan};
 

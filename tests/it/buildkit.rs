@@ -14,6 +14,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flate2::Compression;
@@ -96,7 +97,11 @@ struct BuildKit {
     process: Child,
     folder: tempfile::TempDir,
     client: PathBuf,
+    _alone: MutexGuard<'static, ()>,
 }
+
+/// Two of them would want the same socket for their traces.
+static ALONE: Mutex<()> = Mutex::new(());
 
 impl BuildKit {
     /// Starts one that takes plain HTTP from a registry; nothing where it is not installed.
@@ -112,6 +117,7 @@ impl BuildKit {
             found
         };
         let (daemon, client, _) = (find("buildkitd")?, find("buildctl")?, find("runc")?);
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let folder = tempfile::tempdir().unwrap();
         let inside = |name: &str| folder.path().join(name);
         let config = format!("[registry.\"{registry}\"]\nhttp = true\n");
@@ -137,6 +143,7 @@ impl BuildKit {
             process,
             folder,
             client,
+            _alone: alone,
         };
         let deadline = Instant::now() + Duration::from_secs(30);
         while !daemon

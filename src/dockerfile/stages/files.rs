@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::ImageFiles;
 use super::tree::Tree;
 use crate::diagnose::in_one_line;
+use crate::inspect::Taken;
 use crate::layer::{LinkTo, link};
 use crate::recipe::dockerignore::{Glob, Ignore};
-use crate::recipe::{FileSource, OnDisk, PlannedContent};
+use crate::recipe::{Brought, FileSource, OnDisk, PlannedContent};
 
 /// Something that can be copied.
 #[derive(Debug, Clone)]
@@ -312,5 +314,75 @@ impl Files for OfStage<'_> {
             "no instruction of the stage {:?} makes {path:?}, and files of its base are not read",
             self.name
         )
+    }
+}
+
+/// The folders of a pattern before its first wildcard, or all of a path.
+pub(super) fn fixed_part(pattern: &str) -> &str {
+    let Some(wildcard) = pattern.find(['*', '?', '[']) else {
+        return pattern;
+    };
+    pattern[..wildcard]
+        .rsplit_once('/')
+        .map_or("", |(folder, _)| folder)
+}
+
+/// What was taken out of an image.
+pub(super) struct OfImage<'a> {
+    pub(super) files: &'a ImageFiles,
+    /// What the image is called.
+    pub(super) name: &'a str,
+}
+
+impl OfImage<'_> {
+    fn content(&self, path: &str, taken: &Taken) -> Result<PlannedContent, String> {
+        match taken {
+            Taken::Folder => Ok(PlannedContent::Folder),
+            Taken::File(part) => Ok(PlannedContent::File(FileSource::Brought(Brought {
+                part: part.clone(),
+                from: format!("{path} in {}", self.name),
+            }))),
+            Taken::Link => Err(format!(
+                "{path:?} in {} is a link, which is not copied",
+                self.name
+            )),
+        }
+    }
+}
+
+impl Files for OfImage<'_> {
+    fn find(&self, path: &str) -> Result<Option<Found>, String> {
+        let lower = path.to_lowercase();
+        let mut files = self.files.iter();
+        let found = files.find(|(known, _)| known.to_lowercase() == lower);
+        let found = found.map(|(path, taken)| {
+            Ok::<Found, String>(Found {
+                path: path.clone(),
+                content: self.content(path, taken)?,
+            })
+        });
+        found.transpose()
+    }
+
+    fn inside(&self, folder: &str, _root: &str) -> Result<Vec<Found>, String> {
+        let below = format!("{}/", folder.to_lowercase());
+        let mut all = Vec::new();
+        for (path, taken) in self.files {
+            let is_inside = path.to_lowercase().starts_with(&below);
+            let Some((above, name)) = path.rsplit_once('/').filter(|_| is_inside) else {
+                continue;
+            };
+            if above.to_lowercase() == folder.to_lowercase() {
+                all.push(Found {
+                    path: joined(folder, name),
+                    content: self.content(path, taken)?,
+                });
+            }
+        }
+        Ok(all)
+    }
+
+    fn missing(&self, path: &str) -> String {
+        format!("{path:?} is not in the image {}", self.name)
     }
 }

@@ -17,7 +17,7 @@ mod unpack;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ use super::instruction::{Copy, Kind, Program, Step};
 use super::run::{Trouble, TroubleKind};
 use super::source::Dockerfile;
 use crate::diagnose::in_one_line;
+use crate::inspect::Taken;
 use crate::oci::document::ContainerConfig;
 use crate::recipe::dockerignore::Ignore;
 use crate::recipe::{FileSource, Instructions, PlannedContent, PlannedLayer};
@@ -35,7 +36,7 @@ use crate::windows::quoting::Escape;
 use crate::windows::registry::Root;
 
 use copy::{Draft, on_disk};
-use files::{Files, Folder, OfStage};
+use files::{Files, Folder, OfImage, OfStage, fixed_part};
 use state::State;
 use tree::Tree;
 use unpack::Archives;
@@ -93,6 +94,20 @@ pub struct StageBase {
 /// What images say, by their names in the file.
 pub type Bases = BTreeMap<String, StageBase>;
 
+/// What was taken out of one image, by paths from the drive's root with slashes.
+pub type ImageFiles = BTreeMap<String, Taken>;
+
+/// What a Dockerfile is carried out with.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    /// What stages are based on.
+    pub bases: Bases,
+    /// Files of images by the names of the images in the file, as far as they were taken out of them.
+    pub files: BTreeMap<String, ImageFiles>,
+    /// What of images is still lacking: paths by the names of the images.
+    pub lacking: BTreeMap<String, BTreeSet<String>>,
+}
+
 /// What a Dockerfile comes to on its bases.
 #[derive(Debug)]
 pub struct Outcome {
@@ -100,12 +115,15 @@ pub struct Outcome {
     pub instructions: Instructions,
     /// What its author may want to know.
     pub notes: Vec<String>,
+    /// Paths in images that have to be taken out of them first.
+    pub lacking: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// One evaluation.
 struct Evaluation<'a> {
     stages: &'a Stages,
-    bases: &'a Bases,
+    inputs: &'a Inputs,
+    lacking: BTreeMap<String, BTreeSet<String>>,
     done: HashMap<usize, Rc<State>>,
     notes: Vec<String>,
 }
@@ -224,11 +242,7 @@ impl Stages {
             );
             return Err(self.error(step, problem));
         }
-        let problem =
-            format!("{from:?} is no stage before this one, and files of images are not read");
-        Err(self.error(step, problem).with_hint(format!(
-            "begin a stage with it, FROM {from} AS files, and put a folder in its place: --stage files=DIR"
-        )))
+        Ok(())
     }
 
     fn error(&self, step: &Step, problem: impl Into<String>) -> StageError {
@@ -272,11 +286,15 @@ impl Stages {
 
     /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
     /// where that is not all of them, what there is says what it needs to know.
-    pub fn evaluate_unseen(&self, bases: &Bases) -> Result<Outcome, StageError> {
-        let outcome = self.evaluate(bases);
-        let config = bases.get(self.base()).map(|base| base.config.clone());
+    pub fn evaluate_unseen(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
+        let outcome = self.evaluate(inputs);
+        let config = inputs
+            .bases
+            .get(self.base())
+            .map(|base| base.config.clone());
         match (outcome, config) {
             (Err(error), Some(container)) if error.wants_a_look() => Ok(Outcome {
+                lacking: BTreeMap::new(),
                 instructions: Instructions {
                     steps: Vec::new(),
                     container,
@@ -294,10 +312,11 @@ impl Stages {
     }
 
     /// Carries the instructions out on bases, which have to be there for all of [`Self::bases`].
-    pub fn evaluate(&self, bases: &Bases) -> Result<Outcome, StageError> {
+    pub fn evaluate(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
         let mut evaluation = Evaluation {
             stages: self,
-            bases,
+            inputs,
+            lacking: BTreeMap::new(),
             done: HashMap::new(),
             notes: Vec::new(),
         };
@@ -305,6 +324,7 @@ impl Stages {
         let mut notes = evaluation.notes;
         notes.dedup();
         Ok(Outcome {
+            lacking: evaluation.lacking,
             instructions: Instructions {
                 steps: state.steps.clone(),
                 container: state.config.clone(),
@@ -325,7 +345,7 @@ impl Evaluation<'_> {
         let mut state = match &begun.base {
             Base::Stage(below) => self.made(*below)?.continued(),
             Base::Image(name) => {
-                let Some(base) = self.bases.get(name) else {
+                let Some(base) = self.inputs.bases.get(name) else {
                     let problem = format!("nothing is known of the image {name:?}");
                     return Err(self.stages.error(&begun.from, problem));
                 };
@@ -522,17 +542,43 @@ impl Evaluation<'_> {
             Some(from) => match stages.stage_before(index, from) {
                 Some(other) if stages.all[other].folder.is_some() => Some((other, None)),
                 Some(other) => Some((other, Some(self.made(other)?))),
-                None => return stages.check_copy(index, step, copy),
+                None => {
+                    stages.check_copy(index, step, copy)?;
+                    None
+                }
             },
         };
         let made_there;
-        let files: &dyn Files = match &other {
-            None => &stages.context,
-            Some((other, None)) => match &stages.all[*other].folder {
+        let taken;
+        let image = copy.from.as_deref().filter(|_| other.is_none());
+        let files: &dyn Files = match (&other, image) {
+            (None, Some(name)) => {
+                let known = self.inputs.files.get(name);
+                for source in &copy.sources {
+                    let pattern = paths::source(source).map_err(failed)?;
+                    let place = fixed_part(&pattern);
+                    if place.is_empty() {
+                        let problem = format!("{source:?} is the whole drive of {name}");
+                        return Err(failed(problem).with_hint("name the folder that is wanted"));
+                    }
+                    if known.is_none() {
+                        let lacking = self.lacking.entry(name.to_owned()).or_default();
+                        lacking.insert(place.to_owned());
+                    }
+                }
+                let Some(known) = known else {
+                    state.add_layer(copied(copy), PlannedLayer::default());
+                    return Ok(());
+                };
+                taken = OfImage { files: known, name };
+                &taken
+            }
+            (None, None) => &stages.context,
+            (Some((other, None)), _) => match &stages.all[*other].folder {
                 Some(folder) => folder,
                 None => &stages.context,
             },
-            Some((other, Some(state))) => {
+            (Some((other, Some(state))), _) => {
                 made_there = OfStage {
                     tree: &state.tree,
                     name: &stages.all[*other].name,
@@ -564,18 +610,7 @@ impl Evaluation<'_> {
             entries: draft.done(),
             registry: Vec::new(),
         };
-        let keyword = if copy.is_add { "ADD" } else { "COPY" };
-        let sources = copy.sources.iter().cloned();
-        let documents = copy
-            .documents
-            .iter()
-            .map(|document| format!("<<{}", document.name));
-        let sources: Vec<String> = sources.chain(documents).collect();
-        let sources = sources.join(" ");
-        state.add_layer(
-            format!("{keyword} {sources} {} # buildkit", copy.target),
-            layer,
-        );
+        state.add_layer(copied(copy), layer);
         Ok(())
     }
 
@@ -626,4 +661,14 @@ impl Evaluation<'_> {
             .copy(files, &pattern, target, excluded)
             .map_err(failed)
     }
+}
+
+/// A copy in the words of an image's history.
+fn copied(copy: &Copy) -> String {
+    let keyword = if copy.is_add { "ADD" } else { "COPY" };
+    let sources = copy.sources.iter().cloned();
+    let documents = copy.documents.iter();
+    let documents = documents.map(|document| format!("<<{}", document.name));
+    let sources: Vec<String> = sources.chain(documents).collect();
+    format!("{keyword} {} {} # buildkit", sources.join(" "), copy.target)
 }

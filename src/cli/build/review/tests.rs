@@ -6,7 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::dockerfile::stages::Bases;
+use crate::dockerfile::stages::Inputs;
 use crate::engine::plans::{PlannedImage, common, leader};
 use crate::engine::publication::{IndexWhen, Naming, Publication, PublicationError};
 use crate::oci::base::{BaseImage, Fit, Match};
@@ -78,7 +78,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
             image: BaseDocuments::empty(Flavour::Oci, Platform::windows(text)).unwrap(),
         }
         .into(),
-        stage_bases: Bases::new(),
+        stage_inputs: Inputs::default(),
         set_aside: Vec::new(),
     }
 }

@@ -1,0 +1,215 @@
+//! Files taken out of an image: what its layers, laid over each other, have at some paths and below
+//! them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+use super::error::LayerProblem;
+use super::stream::{self, Depth, Input, Outcome};
+use crate::diagnose::Diagnose;
+use crate::files::{Part, Parts};
+use crate::layer::{EntryKind, LayerReader, Limits, ReadError};
+use crate::oci::document::{Digest, Image};
+use crate::oci::store::Source;
+use crate::progress::Progress;
+
+/// The largest layer of Windows has about 20 GiB when it is unpacked.
+const LONGEST_LAYER: u64 = 64 << 30;
+
+/// What an image has at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Taken {
+    /// A file.
+    File(Part),
+    /// A folder.
+    Folder,
+    /// A symbolic link or mount point.
+    Link,
+}
+
+/// Files that could not be taken out of an image.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read layer {layer} for files of the image")]
+pub struct TakeError {
+    layer: Digest,
+    source: Box<LayerProblem>,
+}
+
+impl Diagnose for TakeError {}
+
+/// What a layer has at a path.
+#[derive(Debug, Clone)]
+enum Seen {
+    Taken(Taken),
+    /// Another name of the file at this path.
+    Again(String),
+}
+
+/// Takes what is at some paths and below them, by paths from the drive's root with slashes. Layers
+/// are read from the top, and no more of them than it takes; one is read to its end, so that its
+/// digest is known to be right.
+pub async fn take(
+    source: &Source,
+    image: &Image,
+    paths: &BTreeSet<String>,
+    progress: &Arc<dyn Progress>,
+) -> Result<BTreeMap<String, Taken>, TakeError> {
+    let seen = search(source, image, paths, progress).await?;
+    // Windows' own layers have many files of System32 as second names of others.
+    let targets = seen.values().filter_map(|seen| match seen {
+        Seen::Again(target) => Some(target.clone()),
+        Seen::Taken(_) => None,
+    });
+    let targets: BTreeSet<String> = targets.collect();
+    let behind = if targets.is_empty() {
+        BTreeMap::new()
+    } else {
+        search(source, image, &targets, progress).await?
+    };
+    let find = |target: &str| {
+        let mut behind = behind.iter();
+        let found = behind.find(|(path, _)| path.eq_ignore_ascii_case(target));
+        match found.map(|(_, seen)| seen) {
+            Some(Seen::Taken(taken)) => taken.clone(),
+            _ => Taken::Link,
+        }
+    };
+    let resolved = seen.into_iter().map(|(path, seen)| match seen {
+        Seen::Taken(taken) => (path, taken),
+        Seen::Again(target) => (path, find(&target)),
+    });
+    Ok(resolved.collect())
+}
+
+/// What the layers have, before second names are followed.
+async fn search(
+    source: &Source,
+    image: &Image,
+    paths: &BTreeSet<String>,
+    progress: &Arc<dyn Progress>,
+) -> Result<BTreeMap<String, Seen>, TakeError> {
+    let mut found: BTreeMap<String, Seen> = BTreeMap::new();
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    let mut hidden: Vec<String> = Vec::new();
+    let mut wanted: Vec<String> = paths.iter().map(|path| path.to_lowercase()).collect();
+    for blob in image.manifest().layers.iter().rev() {
+        if wanted.is_empty() {
+            break;
+        }
+        let failed = |problem| TakeError {
+            layer: blob.digest.clone(),
+            source: Box::new(problem),
+        };
+        let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
+        let reader = source.open_blob(blob).await;
+        let reader = reader.map_err(|error| failed(error.into()))?;
+        let here = wanted.clone();
+        let work = move |input: &mut Input| look(input, &here);
+        let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
+        let (Outcome::Whole(layer) | Outcome::Part(layer)) = outcome.map_err(failed)? else {
+            continue;
+        };
+        for (path, seen) in layer.entries {
+            let key = path.to_lowercase();
+            let is_hidden = hidden.iter().any(|gone| is_at_or_below(&key, gone));
+            if !is_hidden && known.insert(key.clone()) {
+                // What is no folder hides all that lower layers have at its path and below.
+                if !matches!(seen, Seen::Taken(Taken::Folder)) {
+                    hidden.push(key);
+                }
+                found.insert(path, seen);
+            }
+        }
+        hidden.extend(layer.gone);
+        wanted.retain(|path| !hidden.iter().any(|gone| is_at_or_below(path, gone)));
+    }
+    Ok(found)
+}
+
+/// What one layer has.
+#[derive(Default)]
+struct LayerFiles {
+    entries: Vec<(String, Seen)>,
+    gone: Vec<String>,
+}
+
+fn look(input: &mut Input, wanted: &[String]) -> Result<LayerFiles, LayerProblem> {
+    let limits = Limits {
+        stream: LONGEST_LAYER,
+        ..Limits::default()
+    };
+    let mut reader = LayerReader::new(input, limits)?;
+    let mut parts = Parts::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
+    let mut found = LayerFiles::default();
+    while let Some(entry) = reader.next_entry()? {
+        let Some(path) = entry.path.strip_prefix("Files/") else {
+            continue;
+        };
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+        if let Some(gone) = name.strip_prefix(".wh.") {
+            let gone = if folder.is_empty() {
+                gone.to_lowercase()
+            } else {
+                format!("{folder}/{gone}").to_lowercase()
+            };
+            found.gone.push(gone);
+            continue;
+        }
+        let key = path.to_lowercase();
+        if !wanted.iter().any(|wanted| is_at_or_below(&key, wanted)) {
+            continue;
+        }
+        let seen = match entry.kind {
+            EntryKind::File => Seen::Taken(Taken::File(parts.add(|out| {
+                let mut written = Ok(());
+                reader.each_piece(|piece| {
+                    if written.is_ok() {
+                        written = out.write_all(piece);
+                    }
+                })?;
+                Ok::<(), Failed>(written?)
+            })?)),
+            EntryKind::Directory => Seen::Taken(Taken::Folder),
+            EntryKind::HardLink => {
+                let target = entry.target.as_deref().unwrap_or_default();
+                Seen::Again(target.strip_prefix("Files/").unwrap_or(target).to_owned())
+            }
+            EntryKind::Symlink | EntryKind::Other => Seen::Taken(Taken::Link),
+        };
+        found.entries.push((path.to_owned(), seen));
+    }
+    Ok(found)
+}
+
+/// Whether a path is another or lies below it; both in small letters.
+fn is_at_or_below(path: &str, folder: &str) -> bool {
+    path.strip_prefix(folder)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+enum Failed {
+    Disk(io::Error),
+    Read(ReadError),
+}
+
+impl From<io::Error> for Failed {
+    fn from(error: io::Error) -> Self {
+        Self::Disk(error)
+    }
+}
+
+impl From<ReadError> for Failed {
+    fn from(error: ReadError) -> Self {
+        Self::Read(error)
+    }
+}
+
+impl From<Failed> for LayerProblem {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::Disk(error) => Self::Read(error),
+            Failed::Read(error) => error.into(),
+        }
+    }
+}
