@@ -91,11 +91,11 @@ pub(super) struct Build {
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    #[command(flatten)]
-    dockerfile: DockerfileArgs,
+    // The last three, because the heading of each goes for what follows it.
     #[command(flatten)]
     recipe: RecipeArgs,
-    // The last, because its heading goes for what follows it; so does the recipe's.
+    #[command(flatten)]
+    dockerfile: DockerfileArgs,
     #[command(flatten)]
     daemon: DaemonArgs,
 }

@@ -86,6 +86,17 @@ fn key_of(command: &Command) -> Option<&'static str> {
         "import-certificate" => Some("[certificates]"),
         "sc" => (verb == "create").then_some("[[services]]"),
         "new-service" => Some("[[services]]"),
+        "icacls" => {
+            let mut words = command.words.iter();
+            let grants = words.any(|word| word.is("/grant") || word.is("/grant:r"));
+            grants.then_some("[[access]]")
+        }
+        "setx" => {
+            let names_path = verb == "path" || word(2).is_some_and(|name| name == "path");
+            let mut words = command.words.iter();
+            let is_machines = words.any(|word| word.is("/m") || word.is("-m"));
+            (names_path && is_machines).then_some("path")
+        }
         _ => None,
     }
 }

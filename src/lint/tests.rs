@@ -564,6 +564,8 @@ RUN C:\Windows\System32\inetsrv\appcmd.exe set config /section:httpLogging /dont
 RUN powershell -Command "Import-Module WebAdministration; New-WebAppPool -Name api"
 RUN ["certutil", "-addstore", "Root", "corp.cer"]
 RUN sc.exe create Worker binPath= C:\w.exe && appcmd list site
+RUN icacls C:\data /grant ContainerUser:(OI)(CI)M
+RUN setx /M PATH "%PATH%;C:\app"
 "#;
     let found: Vec<(&str, Vec<usize>)> = offers(text, &Options::default())
         .into_iter()
@@ -574,7 +576,9 @@ RUN sc.exe create Worker binPath= C:\w.exe && appcmd list site
         [
             ("[iis]", vec![2, 3]),
             ("[certificates]", vec![4]),
-            ("[[services]]", vec![5])
+            ("[[services]]", vec![5]),
+            ("[[access]]", vec![6]),
+            ("path", vec![7])
         ]
     );
     for line in [
@@ -583,6 +587,9 @@ RUN sc.exe create Worker binPath= C:\w.exe && appcmd list site
         "RUN certutil -hashfile a.msi SHA256",
         "RUN echo appcmd set config",
         "RUN sc query w3svc",
+        r"RUN icacls C:\data",
+        "RUN setx /M JAVA_HOME C:\\java",
+        r"RUN setx PATH C:\app",
         "CMD appcmd set config /section:x /y:z",
         "RUN curl https://example.com/New-Website",
     ] {

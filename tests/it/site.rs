@@ -21,6 +21,7 @@ pub(crate) const HOSTS: [WindowsVersion; 2] = [
 pub(crate) struct Site {
     pub(crate) registry: Arc<DemoRegistry>,
     pub(crate) folder: tempfile::TempDir,
+    cache: tempfile::TempDir,
 }
 
 impl Site {
@@ -38,6 +39,7 @@ impl Site {
         Self {
             registry: Arc::new(registry),
             folder: tempfile::tempdir().unwrap(),
+            cache: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -68,7 +70,7 @@ impl Site {
             .args(arguments)
             .args(["--insecure-registry", &self.host()])
             .env("DOCKER_CONFIG", self.folder.path())
-            .env("XDG_CACHE_HOME", self.folder.path().join("cache"))
+            .env("XDG_CACHE_HOME", self.cache.path())
             .env("DOCKER_HOST", "unix:///nonexistent/docker.sock");
         for variable in ["DOCKER_CONTEXT", "DOCKER_TLS_VERIFY", "SOURCE_DATE_EPOCH"] {
             command.env_remove(variable);

@@ -288,6 +288,8 @@ fn a_file_that_was_named_like_an_image_is_pointed_at() {
         .current_dir(folder.path())
         .env("HTTPS_PROXY", "http://127.0.0.1:1")
         .assert()
-        .code(3)
-        .stderr(contains("the one on this disk is docker-archive:app.tar"));
+        .code(2)
+        .stderr(contains(
+            "\"app.tar\" is a file: type docker-archive:app.tar",
+        ));
 }

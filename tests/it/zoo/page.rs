@@ -23,6 +23,10 @@ What wincimg does with the registries that people use. **Nothing on this page wa
 | --- | --- | --- | --- | --- | --- |
 ";
 
+const ATTACHED: &str = "
+What is about an image (`mirror` and `base index --push` put facts about bases there) is attached by the distribution specification 1.1: a registry that names the subject in its answer to the push lists it. For others, such as `distribution`, GHCR or Nexus, it is listed in an index under the tag `sha256-…` of the image's digest. cosign, notation and SBOM tools use the same tag: entries of others stay, and a list that somebody writes over at the same moment is written again. `distribution` 2.8.2 was run for that; the registry in this program's tests plays the other kind.
+";
+
 /// The registry that is run itself.
 pub const ITSELF: &str = "distribution 2.8.2 itself, Debian's";
 
@@ -49,6 +53,7 @@ pub fn page() -> String {
         text += line.unwrap_or("| ? |");
         text.push('\n');
     }
+    text += ATTACHED;
     text += "\n## What each does differently\n";
     for profile in ALL {
         text += &format!("\n### {}\n\n{}\n", profile.name, login(profile));
