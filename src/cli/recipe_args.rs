@@ -369,6 +369,9 @@ pub(super) async fn look(
                 look.base
             ));
         }
+        for problem in look.problems {
+            session.warn(format!("inside {}: {problem}", look.base));
+        }
     }
     Ok(())
 }

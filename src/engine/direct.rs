@@ -17,6 +17,7 @@ use super::error::EngineError;
 use super::plans::{PlannedImage, variable};
 use super::publication::Publication;
 use crate::dockerfile::stages::set_variable;
+use crate::layer::Laid;
 use crate::oci::document::{self, ContainerConfig, History, Image};
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan};
@@ -126,16 +127,23 @@ fn assemble(
     let (created, timestamp) = time_of(plan, base.image, options)?;
     let mut image = base.image.with_ordinary_layers()?;
     let mut layers = Vec::new();
+    let mut laid = Laid::over(base.inside);
     if let Some(instructions) = &plan.instructions {
         for step in &instructions.steps {
             let layer = match &step.layer {
-                Some(layer) => added.of_step(layer, plan, base, timestamp, options, progress)?,
+                Some(layer) => {
+                    added.of_step(layer, plan, &mut laid, timestamp, options, progress)?
+                }
                 None => None,
             };
             image = appended(&image, layer.as_deref(), &created, &step.created_by)?;
             layers.extend(layer);
         }
     }
+    let base = Base {
+        inside: &laid,
+        ..base
+    };
     let own = added.of(plan, base, timestamp, options, progress)?;
     // A Dockerfile's instructions say all that there is to say, unless the plan has more.
     if own.is_some() || plan.instructions.is_none() {

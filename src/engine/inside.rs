@@ -5,7 +5,7 @@ use futures_util::future::{join_all, try_join_all};
 
 use super::plans::{PlannedBase, PlannedImage};
 use crate::diagnose::Diagnose;
-use crate::inspect::base::Extent;
+use crate::inspect::base::{Extent, Problem};
 use crate::inspect::library::{Known, Library, LibraryError, Provenance};
 use crate::oci::document::Digest;
 use crate::oci::reference::Reference;
@@ -48,6 +48,8 @@ pub struct Look {
     /// What the recipe needs to know of it and would be read from its layers, had not only a plan
     /// been asked for.
     pub missing: Option<&'static str>,
+    /// What is wrong with what the recipe needs to know of it.
+    pub problems: Vec<String>,
 }
 
 /// Gives each image's base what is known of it, all bases at once. Layers are read for nothing but
@@ -94,6 +96,10 @@ pub async fn look_inside(
                 .as_ref()
                 .map_or(Provenance::Nowhere, |it| it.from.clone()),
             missing: is_missing.then(|| what_is_read(&needs)),
+            problems: known
+                .iter()
+                .flat_map(|it| it.problems_of(&needs).map(Problem::to_string))
+                .collect(),
             base: base.planned.for_people(),
         });
         answers.extend(known.map(|known| (base.planned.digest().clone(), known)));

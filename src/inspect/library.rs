@@ -19,7 +19,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::base::{BaseFacts, BaseHive, BaseKeyPath, Extent, FactsError, LayerInside, assemble};
+use super::base::{
+    BaseFacts, BaseHive, BaseKeyPath, Extent, FactsError, LayerInside, Problem, assemble,
+};
 use super::error::LayerError;
 use crate::diagnose::{Diagnose, in_one_line};
 use crate::net::FileError;
@@ -316,6 +318,21 @@ impl Known {
             || hives.all(|hive| facts.knows_hive(hive))
                 && (!needs.files || facts.knows_files())
                 && needs.contents.iter().all(knows_content)
+    }
+
+    /// What is wrong with the hives that a plan needs.
+    pub fn problems_of(&self, needs: &Needs) -> impl Iterator<Item = &Problem> {
+        let hives: Vec<BaseHive> = needs.hives.iter().map(|&root| BaseHive::of(root)).collect();
+        let is_about = move |place: &str| {
+            hives.iter().any(|hive| {
+                let below = place.strip_prefix(hive.short_name());
+                below.is_some_and(|rest| rest.is_empty() || rest.starts_with('\\'))
+                    || hive.base_files().contains(&place)
+                    || hive.delta_file() == place
+            })
+        };
+        let problems = self.facts.problems().iter();
+        problems.filter(move |problem| is_about(&problem.place))
     }
 
     /// Removes the file that it is read from where that is damaged, so that it is made again; whether

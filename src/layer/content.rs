@@ -134,11 +134,15 @@ impl Layer {
         self.secured.push(Secured { path, security });
     }
 
-    /// The descriptors that [`Self::secure`] gave, by the folded path.
+    /// The descriptors that entries have of their own and that [`Self::secure`] gave, by the folded
+    /// path.
     pub(super) fn securities(&self) -> HashMap<String, Security> {
-        let secured = self.secured.iter();
-        let pair = |it: &Secured| (fold(it.path.as_str()), it.security.clone());
-        secured.map(pair).collect()
+        let entries = self.files.iter();
+        let own = entries.filter_map(|it| Some((&it.path, it.security.as_ref()?)));
+        let secured = self.secured.iter().map(|it| (&it.path, &it.security));
+        own.chain(secured)
+            .map(|(path, security)| (fold(path.as_str()), security.clone()))
+            .collect()
     }
 
     /// Adds a registry hive, `System_Delta` for example.

@@ -94,7 +94,9 @@ impl Diagnose for GrantError {
 }
 
 impl Layer {
-    /// Grants rights, in order, on what the layer has by now and on folders of the base.
+    /// Grants rights, in order, on what the layer has by now and on folders of the base. Settling
+    /// the layer before gives what it brings the descriptors that the rights are added to; settling
+    /// it after that repeats the attributes of the base's folders.
     pub fn grant(&mut self, access: &[Access], inside: &dyn Inside) -> Result<(), GrantError> {
         for access in access {
             let granted = Granting::of(self, access, inside)?;

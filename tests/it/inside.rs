@@ -23,8 +23,8 @@ use wincimg::windows::registry::RegistryData;
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::inside::{
-    ENVIRONMENT, FILE, LayerTar, bottom_layer, gzip, image_of, made_software, made_system, set,
-    upper_layer,
+    ENVIRONMENT, FILE, LayerTar, bottom_layer, gzip, image_of, made_software, made_system,
+    rename_value, set, upper_layer, whole_hive,
 };
 use crate::support::places::registry;
 use crate::support::proxy::{Fault, FaultProxy, reads_blob};
@@ -32,9 +32,9 @@ use crate::support::serve::serve;
 use crate::support::windows_base::StandIn;
 use crate::support::world::FOREIGN;
 
-const VERSION: &str = "10.0.17763.973";
-const NAME: &str = "windows/nanoserver";
-const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
+pub const VERSION: &str = "10.0.17763.973";
+pub const NAME: &str = "windows/nanoserver";
+pub const BASE_PATH: &str = r"%SystemRoot%\system32;%SystemRoot%";
 const ARTIFACT: &str = "application/vnd.wincimg.base.v1";
 
 /// A base whose upper layer puts a folder in front of PATH.
@@ -46,7 +46,7 @@ fn base() -> StandIn {
 }
 
 /// Publishes the base in a registry, as its version, and says what its reference is.
-async fn publish(base: &StandIn, host: &str) -> String {
+pub async fn publish(base: &StandIn, host: &str) -> String {
     let reference = format!("{host}/{NAME}:{VERSION}");
     let parsed = parse_reference(&reference).unwrap();
     let repository = registry(host).repository(&parsed);
@@ -56,10 +56,10 @@ async fn publish(base: &StandIn, host: &str) -> String {
 }
 
 /// A machine: a folder with a cache of its own.
-struct Machine(TempDir);
+pub struct Machine(pub TempDir);
 
 impl Machine {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
@@ -77,7 +77,7 @@ impl Machine {
         paths
     }
 
-    fn run(&self, arguments: &[&str]) -> Assert {
+    pub fn run(&self, arguments: &[&str]) -> Assert {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
             .current_dir(self.0.path())
@@ -89,7 +89,7 @@ impl Machine {
         command.assert()
     }
 
-    fn json(&self, arguments: &[&str]) -> Value {
+    pub fn json(&self, arguments: &[&str]) -> Value {
         let done = self.run(&[arguments, &["--format", "json"]].concat());
         serde_json::from_slice(&done.success().get_output().stdout).unwrap()
     }
@@ -782,4 +782,64 @@ RUN setx /M PATH "%PATH%;C:\app" && mkdir C:\Windows\System32\made
         layer["layer"]["entries"][0]["path"],
         r"C:\Windows\System32\made"
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_values_path_the_first_one_counts_and_builds_say_so() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let mut system = whole_hive(&[
+        set(ENVIRONMENT, "Path", RegistryData::expand_sz(BASE_PATH)),
+        set(ENVIRONMENT, "Pa_h", RegistryData::expand_sz(r"C:\other")),
+    ]);
+    rename_value(&mut system, "Pa_h", "PATH");
+    let bottom = bottom_layer(&system, &made_software());
+    let reference = publish(&image_of(VERSION, vec![bottom.tar()]), &host).await;
+    let machine = Machine::new();
+    fs::create_dir(machine.0.path().join("app")).unwrap();
+    fs::write(
+        machine.0.path().join("app/recipe.toml"),
+        format!("name = \"app\"\nbase = \"{NAME}\"\npath = ['C:\\app']\n"),
+    )
+    .unwrap();
+    let common = ["--host-build", "17763.973", "--base-registry", &host];
+    let build = ["build", "./app", "--output", "oci:out"];
+    let twice = format!(r#"layer 1: {ENVIRONMENT}: it has several values "PATH"; the first one"#);
+    let warning = format!("warning: inside {host}/{NAME}");
+    machine
+        .run(&[&build[..], &common].concat())
+        .success()
+        .stderr(contains(warning).and(contains(&twice)));
+    let delta = {
+        let show = ["inspect", "oci:out", "--registry"];
+        machine.run(&show).success().get_output().stdout.clone()
+    };
+    let delta = String::from_utf8(delta).unwrap();
+    let whole = format!(r"C:\app;{BASE_PATH}").replace('\\', r"\\");
+    assert!(delta.contains(&whole), "{delta}");
+    assert!(!delta.contains("other"), "{delta}");
+    machine
+        .run(&["base", "show", &reference])
+        .success()
+        .stdout(contains(format!("problem   {twice}")).and(contains("other").not()));
+    // Who asks nothing of the registry is told nothing of it.
+    machine.plans(&host).stderr(contains("several").not());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn show_looks_into_what_docker_saved() {
+    let machine = Machine::new();
+    let file = machine.0.path().join("base.tar");
+    let place = format!("docker-archive:{}", file.display());
+    let sink = crate::support::places::sink(&place, &crate::support::places::no_registry()).await;
+    base().put(&sink, Some("base:1")).await;
+    sink.finish().await.unwrap();
+    let shown = machine.json(&["base", "show", &place, "--registry", ENVIRONMENT]);
+    assert_eq!(shown["key"], ENVIRONMENT);
+    let values = shown["values"].to_string();
+    assert!(values.contains(r"C:\\runtime;%SystemRoot%"), "{values}");
+    let shown = machine.json(&["base", "show", &place, "--path", r"C:\windows\system32"]);
+    assert_eq!(shown["kind"], "folder");
+    fs::remove_file(&file).unwrap();
+    machine.run(&["base", "show", &place]).failure();
 }

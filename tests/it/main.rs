@@ -37,6 +37,7 @@ mod input;
 mod inside;
 mod inspect;
 mod kube;
+mod laid;
 mod layer;
 mod lint;
 mod login;

@@ -94,19 +94,9 @@ impl Index {
             layers: size_of(image),
             size: bytes.len() as u64,
             pushed: self.push,
-            problems: problems.map(problem_text).collect(),
+            problems: problems.map(ToString::to_string).collect(),
         })
     }
-}
-
-/// One problem in one line.
-pub(super) fn problem_text(problem: &crate::inspect::base::Problem) -> String {
-    let crate::inspect::base::Problem {
-        layer,
-        place,
-        problem,
-    } = problem;
-    format!("layer {layer}: {place}: {problem}")
 }
 
 fn write_text(image: &Location, one: &Indexed, out: &mut dyn Write) -> io::Result<()> {

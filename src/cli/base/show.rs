@@ -6,7 +6,6 @@ use anyhow::anyhow;
 use clap::Args;
 use serde::Serialize;
 
-use super::index::problem_text;
 use super::inside::{BaseArgs, Found};
 use crate::cli::Answer;
 use crate::cli::failure::Failure;
@@ -144,7 +143,7 @@ impl Show {
                     names.contains(&&*problem.place) || problem.place == hive.delta_file()
                 };
                 let why = facts.problems().iter().find(is_its);
-                let why = why.map_or_else(String::new, |it| format!(": {}", problem_text(it)));
+                let why = why.map_or_else(String::new, |it| format!(": {it}"));
                 return Err(anyhow!("{} of the base is not known{why}", hive.short_name()).into());
             }
         };
@@ -313,7 +312,7 @@ impl Summary {
             env: image.config().config.env.clone(),
             keys,
             files,
-            problems: facts.problems().iter().map(problem_text).collect(),
+            problems: facts.problems().iter().map(Problem::to_string).collect(),
         })
     }
 

@@ -12,14 +12,15 @@ use super::Base;
 use super::error::DirectError;
 use super::iis;
 use crate::layer::{
-    BlobBuffer, BufferedBlob, Compression, Layer, LayerError, LayerPath, WriteOptions, Written,
+    BlobBuffer, BufferedBlob, Compression, Laid, Layer, LayerError, LayerPath, WriteOptions,
+    Written,
 };
 use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Platform};
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan, PlannedLayer};
 use crate::windows::hive::{FileTime, empty_hive, layer_hives};
-use crate::windows::inside::{BaseFileKind, Known, Unseen};
+use crate::windows::inside::{BaseFileKind, Inside, Known, Unseen};
 use crate::windows::path::ImagePath;
 
 /// A layer up to this size never touches the disk.
@@ -98,17 +99,19 @@ impl AddedLayers {
         self.written(&layer, plan, options, progress)
     }
 
-    /// The layer of one instruction of a Dockerfile, in the same way.
+    /// The layer of one instruction of a Dockerfile, in the same way, over those of the ones before,
+    /// to which it is added.
     pub(super) fn of_step(
         &self,
         step: &PlannedLayer,
         plan: &Plan,
-        base: Base<'_>,
+        below: &mut Laid<'_>,
         timestamp: u64,
         options: &AssembleOptions,
         progress: &dyn Progress,
     ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
-        let layer = describe_step(step, base, timestamp)?;
+        let layer = describe_step(step, below, timestamp)?;
+        below.lay(&layer)?;
         self.written(&layer, plan, options, progress)
     }
 
@@ -153,7 +156,7 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
         inside: &Unseen,
     };
     for step in plan.instructions.iter().flat_map(Instructions::layers) {
-        describe_step(step, base, 0)?.drive()?;
+        describe_step(step, &Unseen, 0)?.drive()?;
     }
     let mut plan = plan.clone();
     if plan.needs().files {
@@ -202,7 +205,10 @@ fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, 
     if let Some(settings) = &plan.iis {
         iis::configure(&mut layer, settings, base.inside)?;
     }
-    layer.grant(&plan.access, base.inside)?;
+    if !plan.access.is_empty() {
+        layer.settle(base.inside)?;
+        layer.grant(&plan.access, base.inside)?;
+    }
     if plan.base.os_version.is_none() && base.image.manifest().layers.is_empty() {
         bottom(&mut layer, file_time(timestamp))?;
     }
@@ -211,14 +217,15 @@ fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, 
 
 fn describe_step(
     step: &PlannedLayer,
-    base: Base<'_>,
+    inside: &dyn Inside,
     timestamp: u64,
 ) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     layer.planned_entries(&step.entries)?;
+    layer.settle(inside)?;
     let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
     let time = FileTime::from_unix_seconds(seconds);
-    for hive in layer_hives(&step.registry, base.inside, time)? {
+    for hive in layer_hives(&step.registry, inside, time)? {
         let name = hive.name.parse().map_err(LayerError::Path)?;
         layer.hive(name, hive.bytes);
     }

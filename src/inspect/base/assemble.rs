@@ -1,7 +1,7 @@
 //! From what the layers of a base say to one file of facts.
 
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -150,6 +150,7 @@ impl Assembly {
                 continue;
             };
             let Some(found) = below.get(&sort_key::of_layer_path(target)) else {
+                let target = format!("Files/{target}");
                 let problem = format!("it is another name of {target:?}, which is not there");
                 self.problem(number, format!("Files/{}", file.path), problem);
                 continue;
@@ -300,13 +301,16 @@ impl Assembly {
 
     /// Leaves the first of several values or keys of one name, which is the one that Windows finds.
     fn drop_repeated(&mut self, layer: usize, key: &mut Key<'_>, path: &str) {
-        let before = (key.values.len(), key.subkeys.len());
-        keep_first_of_each(&mut key.values);
+        for name in keep_first_of_each(&mut key.values) {
+            let problem = format!("it has several values {name:?}; the first one counts");
+            self.problem(layer, path.to_owned(), problem);
+        }
         // The format keeps them in the order of their names.
+        let before = key.subkeys.len();
         key.subkeys
             .dedup_by(|later, first| is_same(&later.name, &first.name));
-        if (key.values.len(), key.subkeys.len()) < before {
-            let problem = "it has several values or keys of one name".to_owned();
+        if key.subkeys.len() < before {
+            let problem = "it has several keys of one name; the first one counts".to_owned();
             self.problem(layer, path.to_owned(), problem);
         }
         for subkey in &mut key.subkeys {
@@ -326,22 +330,25 @@ fn is_same(one: &str, other: &str) -> bool {
     }
 }
 
-fn keep_first_of_each(values: &mut Vec<Value<'_>>) {
+/// Keeps the first value of each name. The names of those that go.
+fn keep_first_of_each(values: &mut Vec<Value<'_>>) -> BTreeSet<String> {
     const FEW: usize = 12;
-    if values.len() > FEW {
-        let mut names = HashSet::new();
-        values.retain(|value| names.insert(Folded::new(&value.name)));
-        return;
-    }
     let is_repeated = |at: usize| {
         let earlier = &mut values[..at].iter();
         earlier.any(|value| is_same(&value.name, &values[at].name))
     };
-    if (1..values.len()).any(is_repeated) {
-        let repeated: Vec<bool> = (0..values.len()).map(is_repeated).collect();
-        let mut repeated = repeated.into_iter();
-        values.retain(|_| !repeated.next().unwrap_or(false));
+    let mut gone = BTreeSet::new();
+    if values.len() > FEW || (1..values.len()).any(is_repeated) {
+        let mut names = HashSet::new();
+        values.retain(|value| {
+            let is_first = names.insert(Folded::new(&value.name));
+            if !is_first {
+                gone.insert(value.name.clone());
+            }
+            is_first
+        });
     }
+    gone
 }
 
 struct KeyWriter<'a, 't> {

@@ -441,7 +441,8 @@ impl Collector {
             Some(number)
         });
         if number.is_none() {
-            self.problem(path, "its security descriptor cannot be read".to_owned());
+            let problem = "its security descriptor cannot be read".to_owned();
+            self.problem(&format!("Files/{path}"), problem);
         }
         self.descriptors.insert(text.to_vec(), number);
         number

@@ -1,6 +1,7 @@
 //! The file as a whole: a beginning that says what it is, the blocks of its tables, and an end that
 //! says where they are.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
@@ -67,6 +68,17 @@ pub struct Problem {
     pub place: String,
     /// What is wrong.
     pub problem: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            layer,
+            place,
+            problem,
+        } = self;
+        write!(f, "layer {layer}: {place}: {problem}")
+    }
 }
 
 pub(super) fn begin() -> Vec<u8> {

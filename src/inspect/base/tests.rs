@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::sample::Index as At;
+use sha2::{Digest as _, Sha256};
 
 use super::fields::{Fields, put_bytes};
 use super::file::{self, FactsFile, LARGEST_DIRECTORY, Table};
@@ -16,8 +17,9 @@ use super::*;
 use crate::layer::{Layer, LinkTo, WriteOptions};
 use crate::oci::document::sha256;
 use crate::windows::hive::{FileTime, write_deltas};
-use crate::windows::inside::{Inside, Known};
+use crate::windows::inside::{BaseFile, BaseFileKind, Inside, Known};
 use crate::windows::registry::{RegistryData, RegistryEdit};
+use crate::windows::security::SecurityDescriptor;
 
 fn hive(keys: u32) -> Vec<u8> {
     let edits: Vec<_> = (0..keys)
@@ -311,4 +313,81 @@ fn a_key_with_more_than_can_be_kept_is_not_known_and_its_subkeys_are() {
     assert!(matches!(key(r"HKLM\SYSTEM\large\below"), Known::Present(_)));
     assert_eq!(key(r"HKLM\SYSTEM\larger"), Known::Absent);
     assert_eq!(facts.problems()[0].place, r"HKLM\SYSTEM\large");
+}
+
+/// An entry of a tar: path, kind, target, records.
+type TarEntry<'a> = (&'a str, tar::EntryType, &'a str, &'a [(&'a str, &'a str)]);
+
+fn tar_of(entries: &[TarEntry<'_>]) -> Vec<u8> {
+    let mut tar = tar::Builder::new(Vec::new());
+    for (path, kind, target, records) in entries {
+        let records = records.iter().map(|(key, value)| (*key, value.as_bytes()));
+        tar.append_pax_extensions(records).unwrap();
+        let mut header = tar::Header::new_ustar();
+        header.set_entry_type(*kind);
+        if target.is_empty() {
+            header.set_size(2);
+            tar.append_data(&mut header, path, &b"MZ"[..]).unwrap();
+        } else {
+            header.set_size(0);
+            tar.append_link(&mut header, path, target).unwrap();
+        }
+    }
+    tar.into_inner().unwrap()
+}
+
+#[test]
+fn descriptors_in_words_and_other_names_of_files_are_read() {
+    use tar::EntryType::{Link, Regular};
+
+    const SDDL: &str = "O:SYG:SYD:(A;;FA;;;SY)(A;;FR;;;BU)";
+    let (dll, other) = (
+        "Files/Windows/System32/a.dll",
+        "Files/Windows/WinSxS/x/A.dll",
+    );
+    let words: &[(&str, &str)] = &[("MSWINDOWS.sd", SDDL), ("MSWINDOWS.fileattr", "33")];
+    let tar = tar_of(&[
+        // Windows' tools name the target first or last: both come.
+        (other, Link, dll, &[]),
+        (dll, Regular, "", words),
+        ("Files/b.dll", Regular, "", &[("MSWINDOWS.sd", "O:nobody")]),
+        ("Files/c.dll", Link, "Files/not there", &[]),
+        ("Files/d.dll", Link, "Hives/System_Delta", &[]),
+    ]);
+    let facts = BaseFacts::read(facts_of(&tar).unwrap()).unwrap();
+    let file = |path: &str| Inside::file(&facts, &path.parse().unwrap()).unwrap();
+    let of_dll = file(r"C:\Windows\System32\a.dll").present().unwrap();
+    let expected: SecurityDescriptor = SDDL.parse().unwrap();
+    let read = SecurityDescriptor::from_bytes(of_dll.security.as_ref().unwrap());
+    assert_eq!(read.unwrap(), expected);
+    assert_eq!(of_dll.attributes, 33);
+    let BaseFileKind::File {
+        size: 2,
+        sha256: content,
+    } = of_dll.kind
+    else {
+        panic!("{of_dll:?}");
+    };
+    assert_eq!(content[..], Sha256::digest(b"MZ")[..]);
+    let of_other = file(r"C:\windows\winsxs\X\a.dll").present().unwrap();
+    assert_eq!(of_other.name, "A.dll");
+    let renamed = BaseFile {
+        name: of_dll.name.clone(),
+        ..of_other
+    };
+    assert_eq!(renamed, of_dll);
+    assert_eq!(file(r"C:\b.dll").present().unwrap().security, None);
+    assert_eq!(file(r"C:\c.dll"), Known::Absent);
+    assert_eq!(file(r"C:\d.dll"), Known::Absent);
+    let said: Vec<String> = facts.problems().iter().map(Problem::to_string).collect();
+    for problem in [
+        "layer 1: Files/b.dll: its security descriptor cannot be read",
+        r#"layer 1: Files/c.dll: it is another name of "Files/not there", which is not there"#,
+        r#"layer 1: Files/d.dll: it is another name of "Hives/System_Delta", not in Files"#,
+    ] {
+        assert!(
+            said.iter().any(|it| it.contains(problem)),
+            "{problem}: {said:?}"
+        );
+    }
 }

@@ -228,6 +228,16 @@ pub fn made_system(path: &str) -> Vec<u8> {
     ])
 }
 
+/// A hive with a value renamed, to a name as long.
+pub fn rename_value(hive: &mut [u8], from: &str, to: &str) {
+    assert_eq!(from.len(), to.len());
+    let at = hive
+        .windows(from.len())
+        .position(|it| it == from.as_bytes())
+        .unwrap();
+    hive[at..at + to.len()].copy_from_slice(to.as_bytes());
+}
+
 /// A hive `SOFTWARE` with names of several alphabets and many keys.
 pub fn made_software() -> Vec<u8> {
     let top = r"HKLM\SOFTWARE\Microsoft";

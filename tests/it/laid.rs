@@ -1,0 +1,179 @@
+//! Descriptors and attributes in the layers of builds on bases that are known: rights on the base's
+//! folders, and the layers of a Dockerfile's lines over each other.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::Value;
+use wincimg::layer::{LayerReader, Limits};
+use wincimg::windows::security::SecurityDescriptor;
+
+use crate::inside::{BASE_PATH, Machine, NAME, VERSION, publish};
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::inside::{
+    FILE, FOLDER, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
+};
+use crate::support::windows_base::StandIn;
+
+/// Descriptors and attributes of a layer's entries, from its PAX records.
+fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, String)> {
+    let blob = fs::File::open(layer).unwrap();
+    let mut reader = LayerReader::new(blob, Limits::default()).unwrap();
+    let mut found = BTreeMap::new();
+    while let Some(entry) = reader.next_entry().unwrap() {
+        let record = |wanted: &str| {
+            let mut records = reader.pax();
+            let found = records.find(|(key, _)| *key == wanted.as_bytes());
+            found.map(|(_, value)| String::from_utf8(value.to_vec()).unwrap())
+        };
+        let attributes = record("MSWINDOWS.fileattr").unwrap_or_default();
+        let security = record("MSWINDOWS.rawsd").map(|text| {
+            let bytes = BASE64_STANDARD.decode(text).unwrap();
+            SecurityDescriptor::from_bytes(&bytes).unwrap().to_string()
+        });
+        found.insert(entry.path, (security, attributes));
+    }
+    found
+}
+
+/// The blobs of the layers of the one image in a layout, the base's first.
+fn layers_of(layout: &Path) -> Vec<PathBuf> {
+    let blob = |digest: &Value| {
+        let digest = digest.as_str().unwrap().replace(':', "/");
+        layout.join("blobs").join(digest)
+    };
+    let json =
+        |path: PathBuf| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
+    let mut document = json(layout.join("index.json"));
+    while let Some(first) = document["manifests"].get(0) {
+        document = json(blob(&first["digest"]));
+    }
+    let layers = document["layers"].as_array().unwrap().iter();
+    layers.map(|layer| blob(&layer["digest"])).collect()
+}
+
+const DATA: &str = "O:BAG:BAD:PAI(D;;WD;;;BG)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
+const LOGS: &str = "O:BAG:BAD:AI(A;OICI;FR;;;BU)(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)";
+const APART: &str = "O:SYG:SYD:PAI(A;OICI;FA;;;SY)";
+
+/// A base with folders that rights are granted on, of which one is hidden.
+fn base_with_data(attributes: &str) -> StandIn {
+    let mut bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
+    let folder = tar::EntryType::Directory;
+    bottom
+        .entry("Files/data", folder, attributes, Some(DATA), b"", None)
+        .folder("Files/data/apart", Some(APART))
+        .entry("Files/data/Logs", folder, "8210", Some(LOGS), b"", None)
+        .file("Files/data/own.txt", b"x", Some(FILE))
+        .folder("Files/data2", Some(DATA));
+    image_of(VERSION, vec![bottom.tar()])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_on_a_folder_of_the_base_are_added_to_what_it_has() {
+    const USER: &str = "S-1-5-93-2-2";
+    let grant = "[[access]]\npath = 'C:\\data'\ngrant = { ContainerUser = \"modify\" }\n";
+    let file = "[[files]]\ncontent = \"x\"\nto = 'C:\\Data\\new\\x.txt'\n";
+    for (attributes, files) in [("16", ""), ("18", ""), ("18", file)] {
+        let server = FakeRegistry::start();
+        let host = server.host();
+        let reference = publish(&base_with_data(attributes), &host).await;
+        let machine = Machine::new();
+        if !files.is_empty() {
+            // For what the recipe brings, no layers are read.
+            machine.json(&["base", "index", &reference]);
+        }
+        fs::create_dir(machine.0.path().join("app")).unwrap();
+        let recipe = format!("name = \"app\"\nbase = \"{NAME}\"\n{files}{grant}");
+        fs::write(machine.0.path().join("app/recipe.toml"), recipe).unwrap();
+        let mut build = vec!["build", "./app", "--output", "oci:out"];
+        build.extend(["--host-build", "17763.973", "--base-registry", &host]);
+        machine.run(&build).success();
+        let layers = layers_of(&machine.0.path().join("out"));
+        let mut found = entries_of(layers.last().unwrap());
+        found.retain(|path, _| path.contains("ata"));
+        let inherited = format!("(A;OICIID;0x1301bf;;;{USER})(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)");
+        let mut expected = vec![
+            // Refusals first, then what the folder allows by itself, then what it inherits.
+            (
+                "Files/data",
+                format!("{DATA}(A;OICI;0x1301bf;;;{USER})"),
+                attributes,
+            ),
+            (
+                "Files/data/Logs",
+                format!("O:BAG:BAD:AI(A;OICI;FR;;;BU){inherited}"),
+                "8210",
+            ),
+        ];
+        if !files.is_empty() {
+            expected.push(("Files/data/new", format!("O:BAG:SYD:AI{inherited}"), "16"));
+            expected.push((
+                "Files/data/new/x.txt",
+                format!("O:BAG:SYD:AI(A;ID;0x1301bf;;;{USER})(A;ID;FA;;;SY)(A;ID;FA;;;BA)"),
+                "32",
+            ));
+        }
+        let expected: BTreeMap<String, (Option<String>, String)> = expected
+            .into_iter()
+            .map(|(path, sddl, attributes)| {
+                let descriptor: SecurityDescriptor = sddl.parse().unwrap();
+                let security = Some(descriptor.to_string());
+                (path.to_owned(), (security, attributes.to_owned()))
+            })
+            .collect();
+        assert_eq!(found, expected, "{attributes} {files}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn layers_of_a_dockerfile_repeat_what_the_base_and_earlier_layers_have() {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let reference = publish(&base_with_data("18"), &host).await;
+    let machine = Machine::new();
+    machine.json(&["base", "index", &reference]);
+    let app = machine.0.path().join("app");
+    fs::create_dir(&app).unwrap();
+    fs::write(app.join("a.txt"), "a").unwrap();
+    let lines = r"# escape=`
+FROM mcr.microsoft.com/windows/nanoserver:1809
+COPY a.txt C:/Users/ContainerUser/
+COPY a.txt C:/data/Sub/
+COPY a.txt C:/DATA/sub/deep/
+USER ContainerAdministrator
+RUN del C:\data\own.txt
+RUN mkdir C:\data\own.txt
+RUN rmdir /s /q C:\data\Logs
+COPY a.txt C:/data/logs/
+";
+    fs::write(app.join("Dockerfile"), lines).unwrap();
+    let mut build = vec!["build", "./app", "--output", "oci:out"];
+    build.extend(["--host-build", "17763.973", "--base-registry", &host]);
+    machine.run(&build).success();
+    let layers = layers_of(&machine.0.path().join("out"));
+    let own: Vec<_> = layers[1..].iter().map(|layer| entries_of(layer)).collect();
+    let of = |layer: usize, path: &str| own[layer][path].clone();
+    let as_is = |sddl: &str, attributes: &str| {
+        let descriptor: SecurityDescriptor = sddl.parse().unwrap();
+        (Some(descriptor.to_string()), attributes.to_owned())
+    };
+    assert_eq!(of(0, "Files/Users/ContainerUser"), as_is(USER_FOLDER, "16"));
+    assert_eq!(of(0, "Files/Users"), as_is(FOLDER, "16"));
+    let inherited = "(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)";
+    let new = as_is(&format!("O:BAG:SYD:AI{inherited}"), "16");
+    for layer in [1, 2] {
+        assert_eq!(of(layer, "Files/data"), as_is(DATA, "18"));
+        assert_eq!(of(layer, "Files/data/Sub"), new);
+    }
+    assert_eq!(of(2, "Files/data/Sub/deep"), new);
+    assert_eq!(of(4, "Files/data/own.txt"), new);
+    // What was deleted is new when it comes again.
+    let last = own.len() - 1;
+    assert_eq!(of(last, "Files/data/logs"), new);
+}
