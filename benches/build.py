@@ -6,6 +6,9 @@
 Needs docker-registry and GNU time. The base images are stand-ins that lie in the same registry, as they do on a
 mirror. Every run pushes to a repository of its own, so that it has everything to send.
 
+With WINCIMG_SYSTEM_HIVE, a SYSTEM hive of Windows, it tells too what a look at known facts about the base
+costs: that base has the hive, and builds with and without its facts take turns.
+
 The registry keeps its files in memory first, then on disk: for each blob it makes and deletes half a dozen files,
 and some file systems take a millisecond for each of those, one after the other.
 """
@@ -49,14 +52,18 @@ def push_blob(registry, repository, data):
     return {"digest": digest, "size": len(data)}
 
 
-def push_base(registry, repository, version):
-    """A base image with a layer of 4 MiB that does not compress."""
+def push_base(registry, repository, version, hive=None):
+    """A base image with a layer of 4 MiB that does not compress, and perhaps a hive."""
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w") as archive:
         content = hashlib.shake_256(version.encode()).digest(4 << 20)
         entry = tarfile.TarInfo("Files/data")
         entry.size = len(content)
         archive.addfile(entry, io.BytesIO(content))
+        if hive:
+            entry = tarfile.TarInfo("Files/Windows/System32/config/SYSTEM")
+            entry.size = len(hive)
+            archive.addfile(entry, io.BytesIO(hive))
     plain = tar.getvalue()
     layer = push_blob(registry, repository, gzip.compress(plain, 1, mtime=0))
     config = {
@@ -131,10 +138,12 @@ def main():
     print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, {runs} runs")
     row("wincimg --version", [measure(["--version"]) for _ in range(runs)])
     storages = {"in memory": "/dev/shm", "on disk": tempfile.gettempdir()}
-    for place, parent in storages.items():
-        if os.path.isdir(parent):
-            print(f"registry {place}, in {parent}")
-            run_with_registry(parent, runs)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["XDG_CACHE_HOME"] = cache
+        for place, parent in storages.items():
+            if os.path.isdir(parent):
+                print(f"registry {place}, in {parent}")
+                run_with_registry(parent, runs)
 
 
 def run_with_registry(parent, runs):
@@ -168,6 +177,38 @@ def run_all(host, runs):
     print(f"{'four against one':<44} {several / single:8.2f} times")
     again = [measure(["build", "pause", *hosts(1), "--name", "one-0", *common]) for _ in range(runs)]
     row("the same again, nothing to send", again)
+    if hive := os.environ.get("WINCIMG_SYSTEM_HIVE"):
+        with_facts(host, whole(Path(hive).read_bytes()), runs)
+
+
+def whole(hive):
+    """A hive that was copied while Windows had it open, as one that was written out."""
+    hive = bytearray(hive)
+    hive[8:12] = hive[4:8]
+    total = 0
+    for at in range(0, 508, 4):
+        total ^= int.from_bytes(hive[at : at + 4], "little")
+    total = {0: 1, 0xFFFFFFFF: 0xFFFFFFFE}.get(total, total)
+    hive[508:512] = total.to_bytes(4, "little")
+    return bytes(hive)
+
+
+def with_facts(host, hive, runs):
+    repository = "known/windows/nanoserver"
+    push_base(f"http://{host}", repository, VERSIONS[0], hive)
+    trusted = ["--insecure-registry", host, "--quiet"]
+    common = ["--base-registry", f"{host}/known", "--registry", host, "--push", *trusted]
+    with tempfile.TemporaryDirectory() as known, tempfile.TemporaryDirectory() as unknown:
+        measure(["base", "index", f"{host}/{repository}:{VERSIONS[0]}", "--cache-dir", known, *trusted])
+        times = {known: [], unknown: []}
+        for number in range(runs):
+            for place, found in times.items():
+                name = f"facts-{number}-{place == known}"
+                build = ["build", "pause", f"--host-build={VERSIONS[0]}", "--name", name]
+                found.append(measure([*build, "--cache-dir", place, *common]))
+        without = row("the same, a base of which nothing is known", times[unknown])
+        with_them = row("the same, facts about the base at hand", times[known])
+        print(f"{'facts cost':<44} {with_them - without:8.1f} ms")
 
 
 main()

@@ -8,6 +8,7 @@ use wincimg::windows::hive::{Hive, Key};
 use wincimg::windows::registry::{DataType, KeyMode, RegistryData, RegistryEdit, Typed};
 
 use super::{hive_of, path, set};
+use crate::support::inside::made_software;
 use crate::support::programs::{component, python_with_regipy, skip};
 
 const TOP: &str = r"HKLM\SOFTWARE\Example";
@@ -157,12 +158,29 @@ json.dump(keys, sys.stdout, default=bytes.hex)
 
 #[test]
 fn regipy_reads_every_key_and_value() {
+    regipy_reads(&hive_of(&edits()));
+}
+
+#[test]
+fn a_whole_hive_that_bases_of_the_tests_have_is_one_to_others() {
+    let software = made_software();
+    regipy_reads(&software);
+    let Some(hivexml) = component("hivexml") else {
+        return;
+    };
+    let (_directory, file) = on_disk(&software);
+    let whole = run(&hivexml, &[file.to_str().unwrap()]);
+    let keys = Hive::read(&software).unwrap().root.walk().count();
+    assert_eq!(whole.matches("<node ").count(), keys);
+}
+
+/// Holds what regipy finds in a hive against what our own reader finds.
+fn regipy_reads(bytes: &[u8]) {
     let Some(python) = python_with_regipy() else {
         return skip("no python has regipy; tests/run installs it");
     };
-    let bytes = hive_of(&edits());
-    let hive = Hive::read(&bytes).unwrap();
-    let (_directory, file) = on_disk(&bytes);
+    let hive = Hive::read(bytes).unwrap();
+    let (_directory, file) = on_disk(bytes);
     let output = run(&python, &["-c", REGIPY, file.to_str().unwrap()]);
     let read: Json = serde_json::from_str(&output).unwrap();
 
