@@ -9,9 +9,10 @@ use super::set::{Member, Role};
 use crate::diagnose::{Blame, Diagnose};
 use crate::foreign::Foreign;
 use crate::net::Digest;
+use crate::windows::node;
 use crate::windows::quoting::powershell;
 use crate::windows::release::{self, Package};
-use crate::windows::update::{self, Kb};
+use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
 
 /// What a node's script installs, and from where.
@@ -148,7 +149,7 @@ impl Script<'_> {
         text.push_str("\n$hotfix = @{\n");
         self.settings(&mut text)?;
         text.push_str("}\n");
-        text.push_str(update::HOLD);
+        text.push_str(node::SHARED);
         text.push_str(BODY);
         if !text.is_ascii() {
             // Windows PowerShell takes a file without this mark for one in the machine's code page.

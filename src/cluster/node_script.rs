@@ -3,8 +3,8 @@
 
 use std::fmt::Write as _;
 
+use crate::windows::node;
 use crate::windows::quoting::powershell;
-use crate::windows::update;
 use crate::windows::version::WindowsVersion;
 
 /// What a script makes a node use.
@@ -96,7 +96,7 @@ impl NodeScript<'_> {
         text.push_str("\n$node = @{\n");
         self.settings(&mut text);
         text.push_str("}\n");
-        text.push_str(update::HOLD);
+        text.push_str(node::SHARED);
         text.push_str(BODY);
         if !text.is_ascii() {
             // Windows PowerShell takes a file without this mark for one in the machine's code page.

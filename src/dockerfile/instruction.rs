@@ -1,6 +1,6 @@
 //! Instructions of a Dockerfile as they are meant, before any variable has its value.
 
-use super::source::{HereDocument, Instruction};
+use super::source::{HereDocument, Instruction, KEYWORDS};
 use crate::diagnose::nearest;
 use crate::windows::quoting::Escape;
 
@@ -106,27 +106,6 @@ pub struct Health {
 
 /// Why a text is not an instruction.
 pub type Problem = String;
-
-const KEYWORDS: [&str; 18] = [
-    "ADD",
-    "ARG",
-    "CMD",
-    "COPY",
-    "ENTRYPOINT",
-    "ENV",
-    "EXPOSE",
-    "FROM",
-    "HEALTHCHECK",
-    "LABEL",
-    "MAINTAINER",
-    "ONBUILD",
-    "RUN",
-    "SHELL",
-    "STOPSIGNAL",
-    "USER",
-    "VOLUME",
-    "WORKDIR",
-];
 
 impl Step {
     /// Reads an instruction.

@@ -60,7 +60,8 @@ pub struct Join<'a> {
     pub next: Option<&'a str>,
 }
 
-const INSTRUCTIONS: [&str; 18] = [
+/// What instructions begin with.
+pub(super) const KEYWORDS: [&str; 18] = [
     "ADD",
     "ARG",
     "CMD",
@@ -354,11 +355,8 @@ impl Instruction {
 
 /// Whether a line begins with an instruction's name.
 pub fn begins_instruction(line: &str) -> bool {
-    line.split_once(is_space).is_some_and(|(word, _)| {
-        INSTRUCTIONS
-            .iter()
-            .any(|name| name.eq_ignore_ascii_case(word))
-    })
+    line.split_once(is_space)
+        .is_some_and(|(word, _)| KEYWORDS.iter().any(|name| name.eq_ignore_ascii_case(word)))
 }
 
 fn is_space(c: char) -> bool {

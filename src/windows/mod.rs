@@ -24,6 +24,7 @@ pub mod compat;
 pub mod hive;
 pub mod iis;
 pub mod inside;
+pub mod node;
 pub mod path;
 pub mod prerequisite;
 pub mod quoting;

@@ -11,10 +11,6 @@ use serde::Serialize;
 use super::table::{TableError, read_rows};
 use super::version::WindowsVersion;
 
-/// PowerShell functions that keep Windows Update from moving a node on, and let it go again:
-/// `Disable-AutomaticUpdate` and `Restore-AutomaticUpdate`. They need a `Write-Step`.
-pub const HOLD: &str = include_str!("update/hold.ps1");
-
 /// The number of a Knowledge Base article, as in `KB4549949`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kb(u32);

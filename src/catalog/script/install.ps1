@@ -6,7 +6,6 @@ $ProgressPreference = 'SilentlyContinue'
 # Exit codes: 0 done, 3010 done but a restart is needed, 1 failed. The last output is an object that
 # says the same: Node, Build, State, Detail.
 $restartNeeded = 3010
-$isRemote = $Host.Name -eq 'ServerRemoteHost'
 $outcome = @{ Restart = $false }
 
 # What the installers' codes mean, and what to do.
@@ -17,26 +16,6 @@ $meanings = @{
     -2147024894 = '0x80070002: a file is missing: restart the node and run "dism /online /cleanup-image /restorehealth"; on Server 2016, install the update of the month before'
     -2147024883 = '0x8007000d: data is invalid: run "dism /online /cleanup-image /restorehealth"'
     -2145124329 = '0x80240017: not applicable to this node: it is for another product, or a newer update is there'
-}
-
-# People who wait want to see what happens; of many nodes, one line each is enough.
-function Write-Step([string]$Text) {
-    if ($isRemote) { Write-Verbose $Text } else { Write-Host $Text }
-}
-
-function Get-Outcome([string]$State, [string]$Detail) {
-    $present = Get-PresentVersion
-    [pscustomobject]@{
-        Node   = $env:COMPUTERNAME
-        Build  = "$($present.Build).$($present.Revision)"
-        State  = $State
-        Detail = $Detail
-    }
-}
-
-function Get-PresentVersion {
-    $nt = Get-ItemProperty -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    [pscustomobject]@{ Build = [int]$nt.CurrentBuildNumber; Revision = [int]$nt.UBR }
 }
 
 # The newest servicing stack: its versions are the names of values.

@@ -48,7 +48,7 @@ fn script<'a>(kb: &'a str, version: &str, items: &'a [Item]) -> Script<'a> {
 fn settings(script: &Script<'_>) -> String {
     let text = script.render().unwrap();
     let (_, text) = text.split_once(PARAMETERS).unwrap();
-    text.split_once(update::HOLD).unwrap().0.to_owned()
+    text.split_once(node::SHARED).unwrap().0.to_owned()
 }
 
 #[test]

@@ -5,34 +5,14 @@ $ProgressPreference = 'SilentlyContinue'
 
 # Exit codes: 0 done, 1 failed. The last output is an object that says the same: Node, Build, State,
 # Detail.
-$isRemote = $Host.Name -eq 'ServerRemoteHost'
 $copies = Join-Path $own 'node'
 $index = Join-Path $copies 'index.csv'
 $changes = New-Object System.Collections.ArrayList
 $utf8 = New-Object System.Text.UTF8Encoding $false
 
-function Write-Step([string]$Text) {
-    if ($isRemote) { Write-Verbose $Text } else { Write-Host $Text }
-}
-
 function Add-Change([string]$Text) {
     [void]$changes.Add($Text)
     Write-Step $Text
-}
-
-function Get-PresentVersion {
-    $nt = Get-ItemProperty -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion'
-    [pscustomobject]@{ Build = [int]$nt.CurrentBuildNumber; Revision = [int]$nt.UBR }
-}
-
-function Get-Outcome([string]$State, [string]$Detail) {
-    $present = Get-PresentVersion
-    [pscustomobject]@{
-        Node   = $env:COMPUTERNAME
-        Build  = "$($present.Build).$($present.Revision)"
-        State  = $State
-        Detail = $Detail
-    }
 }
 
 # The images for this node: of its own build, and not newer than the node where there is a choice.

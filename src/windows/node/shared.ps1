@@ -1,4 +1,26 @@
 
+$isRemote = $Host.Name -eq 'ServerRemoteHost'
+
+# People who wait want to see what happens; of many nodes, one line each is enough.
+function Write-Step([string]$Text) {
+    if ($isRemote) { Write-Verbose $Text } else { Write-Host $Text }
+}
+
+function Get-Outcome([string]$State, [string]$Detail) {
+    $present = Get-PresentVersion
+    [pscustomobject]@{
+        Node   = $env:COMPUTERNAME
+        Build  = "$($present.Build).$($present.Revision)"
+        State  = $State
+        Detail = $Detail
+    }
+}
+
+function Get-PresentVersion {
+    $nt = Get-ItemProperty -LiteralPath 'HKLM:\SOFTWARE\Microsoft\Windows NT\CurrentVersion'
+    [pscustomobject]@{ Build = [int]$nt.CurrentBuildNumber; Revision = [int]$nt.UBR }
+}
+
 # Only administrators write there. The file says how automatic updates were before they were turned off.
 $own = Join-Path $env:ProgramFiles 'wincimg'
 $settings = Join-Path $own 'automatic-updates.txt'

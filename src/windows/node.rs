@@ -1,0 +1,6 @@
+//! What PowerShell scripts for nodes share, whatever they do there.
+
+/// Functions that tell what happens (`Write-Step`), say how a script ended (`Get-Outcome`), know the
+/// node's version (`Get-PresentVersion`), and keep Windows Update from moving the node on
+/// (`Disable-AutomaticUpdate`, `Restore-AutomaticUpdate`).
+pub const SHARED: &str = include_str!("node/shared.ps1");
