@@ -248,7 +248,7 @@ pub fn made_software() -> Vec<u8> {
             RegistryData::sz("Windows Server"),
         ),
         set(
-            &format!(r"{top}\Ünïcode"),
+            &format!(r"{top}\Ünïкод"),
             "имя",
             RegistryData::sz("значение 😀"),
         ),
