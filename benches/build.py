@@ -203,7 +203,7 @@ def with_facts(host, hive, runs):
         times = {known: [], unknown: []}
         for number in range(runs):
             for place, found in times.items():
-                name = f"facts-{number}-{place == known}"
+                name = f"facts-{number}-{'known' if place == known else 'unknown'}"
                 build = ["build", "pause", f"--host-build={VERSIONS[0]}", "--name", name]
                 found.append(measure([*build, "--cache-dir", place, *common]))
         without = row("the same, a base of which nothing is known", times[unknown])

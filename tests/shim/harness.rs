@@ -105,16 +105,22 @@ impl Running {
 
     /// Waits until a line with this text is said and returns the line.
     pub(crate) fn wait_for(&mut self, text: &str) -> String {
+        let line = self.hear(text);
+        line.unwrap_or_else(|said| panic!("nobody said '{text}', only: {said}"))
+    }
+
+    /// The same; what was said instead where nobody says it.
+    pub(crate) fn hear(&mut self, text: &str) -> Result<String, String> {
         let until = Instant::now() + PATIENCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Ok(line) = self.lines.recv_timeout(left) else {
-                panic!("nobody said '{text}', only: {}", self.said);
+                return Err(self.said.clone());
             };
             self.said += &line;
             self.said.push('\n');
             if line.contains(text) {
-                return line;
+                return Ok(line);
             }
         }
     }

@@ -34,8 +34,16 @@ const WHOLE_LIFE: [&str; 4] = ["starting", "running", "stopping", "stopped"];
 
 fn start_service(wine: &Wine, words: &[&str]) -> Running {
     let mut running = start(wine, words);
-    running.wait_for("is running");
-    running
+    match running.hear("is running") {
+        Ok(_) => running,
+        // Wine's service manager has given up: the machine was too busy for it.
+        Err(said) if said.contains("Windows error 1359") => {
+            let mut again = start(wine, words);
+            again.wait_for("is running");
+            again
+        }
+        Err(said) => panic!("the service does not run: {said}"),
+    }
 }
 
 pub(crate) fn a_service_is_started_and_stopped(wine: &Wine) {
