@@ -15,8 +15,8 @@ use serde::Serialize;
 use super::PARALLEL;
 use super::base::BaseHive;
 use super::error::{LayerError, LayerProblem};
-use super::stream::{self, Depth, Input, Outcome};
-use crate::layer::{EntryKind, LayerReader, Limits};
+use super::stream::{self, Depth, Input, Outcome, layer_limits};
+use crate::layer::{EntryKind, LayerReader};
 use crate::oci::document::{Descriptor, Digest, Image, media_type};
 use crate::oci::store::Source;
 use crate::progress::Progress;
@@ -28,8 +28,6 @@ pub const SMALL_LAYER: u64 = 64 << 20;
 /// As much is read of larger ones, unless all is wanted.
 pub const BEGINNING: u64 = 4 << 20;
 
-/// The largest layer of Windows has about 20 GiB when it is unpacked.
-const LONGEST_LAYER: u64 = 64 << 30;
 /// A hive with nothing but its root has at most this.
 const ROOT_ALONE: u64 = 64 << 10;
 /// The most that hives may take of memory, all together.
@@ -247,10 +245,7 @@ struct Found {
 
 impl Search {
     fn hives(&self, input: &mut Input) -> Result<Found, LayerProblem> {
-        let limits = Limits {
-            stream: LONGEST_LAYER,
-            ..Limits::default()
-        };
+        let limits = layer_limits();
         let mut found = Found::default();
         let mut reader = LayerReader::new(input, limits)?;
         let mut among_hives = false;

@@ -155,8 +155,7 @@ impl Library {
             return None;
         }
         match self.in_registry(repository, base, needs.is_empty()).await {
-            Ok(Some(bytes)) => {
-                let facts = BaseFacts::read(bytes.clone()).ok()?;
+            Ok(Some((facts, bytes))) => {
                 self.keep(|cache| cache.keep(base, Origin::Repository(&name), &bytes));
                 Some(Known {
                     facts: Arc::new(facts),

@@ -11,8 +11,20 @@ use tokio::io::AsyncReadExt;
 use tokio::sync::mpsc;
 
 use super::error::LayerProblem;
+use crate::layer::Limits;
 use crate::oci::remote::BlobReader;
 use crate::progress::Task;
+
+/// The largest layer of Windows has about 20 GiB when it is unpacked.
+const LONGEST_LAYER: u64 = 64 << 30;
+
+/// How much a layer of Windows may make its reader work.
+pub(super) fn layer_limits() -> Limits {
+    Limits {
+        stream: LONGEST_LAYER,
+        ..Limits::default()
+    }
+}
 
 /// The bytes that are asked for at once, and how many such pieces may wait.
 const CHUNK: usize = 128 << 10;

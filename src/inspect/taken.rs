@@ -6,16 +6,13 @@ use std::io;
 use std::sync::Arc;
 
 use super::error::LayerProblem;
-use super::stream::{self, Depth, Input, Outcome};
+use super::stream::{self, Depth, Input, Outcome, layer_limits};
 use crate::diagnose::Diagnose;
 use crate::files::{Part, Parts};
-use crate::layer::{EntryKind, LayerReader, Limits, ReadError};
+use crate::layer::{EntryKind, LayerReader, ReadError};
 use crate::oci::document::{Digest, Image};
 use crate::oci::store::Source;
 use crate::progress::Progress;
-
-/// The largest layer of Windows has about 20 GiB when it is unpacked.
-const LONGEST_LAYER: u64 = 64 << 30;
 
 /// What an image has at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +111,7 @@ async fn search(
             let key = path.to_lowercase();
             let is_hidden = hidden.iter().any(|gone| is_at_or_below(&key, gone));
             if !is_hidden && known.insert(key.clone()) {
-                // What is no folder hides all that lower layers have at its path and below.
+                // What is not a folder hides all that lower layers have at its path and below.
                 if !matches!(seen, Seen::Taken(Taken::Folder)) {
                     hidden.push(key);
                 }
@@ -135,10 +132,7 @@ struct LayerFiles {
 }
 
 fn look(input: &mut Input, wanted: &[String]) -> Result<LayerFiles, LayerProblem> {
-    let limits = Limits {
-        stream: LONGEST_LAYER,
-        ..Limits::default()
-    };
+    let limits = layer_limits();
     let mut reader = LayerReader::new(input, limits)?;
     let mut parts = Parts::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
     let mut found = LayerFiles::default();

@@ -43,7 +43,7 @@ pub(super) struct Show {
     base: BaseArgs,
     /// Show this key: its descriptor, class, values and subkeys
     // For other commands the flag of this name is a host, and a file of defaults may set that for
-    // all commands; `wincimg.toml` is no place for a key.
+    // all commands; a key does not belong there.
     #[arg(long, value_name = "KEY", conflicts_with = "path")]
     registry: Option<String>,
     /// Show this file or folder: its attributes, descriptor, and what is in it

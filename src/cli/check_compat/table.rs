@@ -23,7 +23,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// A table on stdout; none where that is no terminal, or one that only ever goes on.
+    /// A table on stdout; none where that is not a terminal, or one that only ever goes on.
     pub(super) fn on_terminal(request: &Request) -> Option<Self> {
         let can_go_back = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         (io::stdout().is_terminal() && can_go_back).then(|| Self {

@@ -12,12 +12,11 @@ use sha2::{Digest, Sha256};
 
 use super::hives::BaseHive;
 use super::{kept, sort_key};
+use crate::inspect::stream::layer_limits;
 use crate::layer::{EntryKind, LayerEntry, LayerReader, Limits, ReadError, decompressed};
 use crate::windows::inside::Needs;
 use crate::windows::security::{Layout, SecurityDescriptor};
 
-/// The largest layer of Windows has about 20 GiB when it is unpacked.
-const LONGEST_LAYER: u64 = 64 << 30;
 /// The most that a layer's hives may take while they wait, packed.
 const HIVE_MEMORY: usize = 512 << 20;
 /// The most that names and descriptors may take: several times of what the largest base has.
@@ -99,17 +98,14 @@ impl PackedHive {
 /// Looks through a layer as far as the extent asks for. The bytes can be packed with gzip or zstd.
 ///
 /// The input has to fail at its end unless the bytes were those that the layer's digest names; what
-/// was found in a layer whose input failed is no fact. With [`Extent::Part`] the input may not be
+/// was found in a layer whose input failed does not count. With [`Extent::Part`] the input may not be
 /// read to its end.
 pub fn collect_layer(
     input: impl Read + Send,
     place: LayerPlace,
     extent: &Extent,
 ) -> Result<LayerInside, ReadError> {
-    let limits = Limits {
-        stream: LONGEST_LAYER,
-        ..Limits::default()
-    };
+    let limits = layer_limits();
     let collector = Collector::new(place, extent);
     if collector.may_stop() {
         // Nobody unpacks ahead: a thread that waits for more of the input could not be told to stop.
@@ -279,9 +275,12 @@ impl Collector {
         let is_new = !self.found.hives.contains_key(&hive);
         let fits = entry.size <= Limits::default().file;
         let keep = is_new && fits;
+        let is_listed = self.files && !entry.path.to_ascii_lowercase().starts_with("hives/");
         let mut failed = Ok(());
         reader.each_piece(|piece| {
-            hasher.update(piece);
+            if is_listed {
+                hasher.update(piece);
+            }
             if keep && failed.is_ok() {
                 failed = encoder.write_all(piece);
             }
@@ -299,8 +298,7 @@ impl Collector {
             self.problem(&entry.path, problem);
         }
         if let Some((_, below)) = entry.path.split_once('/')
-            && self.files
-            && !entry.path.to_ascii_lowercase().starts_with("hives/")
+            && is_listed
         {
             let is = Is::File {
                 size: entry.size,

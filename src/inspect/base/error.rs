@@ -6,6 +6,9 @@ use std::sync::Arc;
 use crate::diagnose::Diagnose;
 use crate::windows::inside::InsideError;
 
+/// The format that is written and read.
+pub const FORMAT: u32 = 1;
+
 /// Facts about a base that cannot be read or made.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
@@ -16,7 +19,7 @@ pub enum FactsError {
     #[error("not a file of facts about a base")]
     NotFacts,
     /// A later wincimg made it.
-    #[error("facts about a base in format {0}: expected {expected}", expected = super::file::FORMAT)]
+    #[error("facts about a base in format {0}: expected {expected}", expected = FORMAT)]
     Format(u32),
     /// Its bytes are not as they were written.
     #[error("damaged facts about a base: {0}")]

@@ -89,7 +89,7 @@ impl<'b> Fields<'b> {
     }
 
     pub(super) fn text(&mut self) -> Result<&'b str, FactsError> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| FactsError::Damaged("a name is no text"))
+        std::str::from_utf8(self.bytes()?).map_err(|_| FactsError::Damaged("a name is not text"))
     }
 }
 

@@ -10,15 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use super::error::FactsError;
+use super::error::{FORMAT, FactsError};
 use super::fields::{Fields, put_bytes};
 use super::hives::BaseHive;
 use super::table::{Index, SharedBlock, compressor, unpack};
 use crate::files;
 use crate::oci::document::Digest;
 
-/// The format that is written and read.
-pub const FORMAT: u32 = 1;
 const BEGINNING: &[u8; 12] = b"wincimg-base";
 const END: &[u8; 8] = b"wincend\n";
 /// The format's number follows the beginning.

@@ -28,7 +28,7 @@ mod tests;
 
 pub use assemble::assemble;
 pub use collect::{Extent, LayerInside, LayerPlace, collect_layer};
-pub use error::FactsError;
+pub use error::{FORMAT, FactsError};
 pub use facts::{BaseFacts, ListedFile, ListedKey};
-pub use file::{FORMAT, Problem};
+pub use file::Problem;
 pub use hives::{BaseHive, BaseKeyPath};

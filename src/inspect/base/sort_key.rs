@@ -27,7 +27,7 @@ pub(super) fn push(key: &mut Vec<u8>, name: &str) {
 }
 
 pub(super) fn of_hive(hive: BaseHive) -> Vec<u8> {
-    // The first byte alone tells hives apart; it is no name's separator.
+    // The first byte alone tells hives apart; it separates no names.
     vec![match hive {
         BaseHive::System => 1,
         BaseHive::Software => 2,

@@ -118,7 +118,7 @@ impl FactsMaker {
             return Plan::Known(bytes, Outcome::Made);
         }
         // An image that was rewritten for the mirror is not what the source's facts are about.
-        if let Ok(Some(bytes)) = library.in_registry(copying.from, base, true).await {
+        if let Ok(Some((_, bytes))) = library.in_registry(copying.from, base, true).await {
             return Plan::Known(bytes, Outcome::Copied);
         }
         // As the source has them: that is how they are asked for, and where foreign ones are.
@@ -152,7 +152,7 @@ impl FactsMaker {
         let image = subject.manifest.digest.to_string();
         let (outcome, size, problem) = match self.finish(copying, subject).await {
             Ok((outcome, size)) => (outcome, size, None),
-            // Something that only says to be for Windows, and is no base.
+            // Something that only says to be for Windows: a base it is not.
             Err(error @ LibraryError::NoRegistry { .. }) => {
                 tracing::info!("{}", in_one_line(&error));
                 return None;

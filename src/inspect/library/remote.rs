@@ -28,7 +28,7 @@ impl Library {
         repository: &Repository,
         base: &Digest,
         briefly: bool,
-    ) -> Result<Option<Bytes>, RegistryError> {
+    ) -> Result<Option<(BaseFacts, Bytes)>, RegistryError> {
         let listing = self.listed(repository, base);
         let listed = if briefly {
             let what = format!("list what is about {base} in {repository}");
@@ -50,7 +50,7 @@ impl Library {
             }
             let bytes = repository.get_blob(&(&content).into(), LARGEST).await?;
             match BaseFacts::read(bytes.clone()) {
-                Ok(facts) if facts.base_digest() == base => return Ok(Some(bytes)),
+                Ok(facts) if facts.base_digest() == base => return Ok(Some((facts, bytes))),
                 Ok(facts) => self.warn(format!(
                     "facts in {repository} are left alone: they are about {}, and lie beside {base}",
                     facts.base_digest()

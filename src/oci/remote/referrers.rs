@@ -65,7 +65,7 @@ impl Repository {
         self.put_blob(digest, size, &bytes, &Silent).await
     }
 
-    /// What of a type is about a manifest, as the registry lists it; an entry is no more than a
+    /// What of a type is about a manifest, as the registry lists it; an entry is at most a
     /// claim until what it leads to was read.
     pub async fn referrers(
         &self,
