@@ -36,7 +36,7 @@ pub struct PathAdditions {
     pub append: Vec<String>,
 }
 
-/// Why a text is no folder for PATH.
+/// Why a text cannot be a folder of PATH.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("invalid folder {entry:?} for PATH: {problem}")]
 pub struct EntryError {
@@ -53,7 +53,7 @@ pub enum PathError {
     )]
     Unknown,
     /// It is something else than text.
-    #[error("cannot add to PATH: the base's is {0}, which is no text")]
+    #[error("cannot add to PATH: the base's is {0}, which is not text")]
     NotText(DataType),
     /// What is known of the base cannot be read.
     #[error(transparent)]

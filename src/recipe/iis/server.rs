@@ -1,8 +1,6 @@
 //! The server's own configuration as a recipe writes it.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -180,14 +178,14 @@ impl Recipe {
         let bindings = items.iter().map(|text| self.read(text));
         let mut applications = BTreeMap::new();
         let root = Application {
-            app_pool: self.optional(entry.app_pool.as_ref(), values)?,
+            app_pool: self.parsed_option(entry.app_pool.as_ref(), values)?,
             folders: self.folders(&entry.path, &entry.virtual_directories, values)?,
             settings: BTreeMap::new(),
         };
         applications.insert(self.url_path("/", &entry.path)?, root);
         for (path, application) in &entry.applications {
             let new = Application {
-                app_pool: self.optional(application.app_pool.as_ref(), values)?,
+                app_pool: self.parsed_option(application.app_pool.as_ref(), values)?,
                 folders: self.folders(
                     &application.path,
                     &application.virtual_directories,
@@ -203,7 +201,7 @@ impl Recipe {
         }
         let site = Site {
             name: self.parsed(&entry.name, values)?,
-            id: self.optional(entry.id.as_ref(), values)?,
+            id: self.parsed_option(entry.id.as_ref(), values)?,
             bindings: bindings.collect::<Result<_, _>>()?,
             settings: self.settings(&entry.settings, values)?,
             applications,
@@ -234,14 +232,6 @@ impl Recipe {
 
     fn url_path(&self, path: &str, at: &Text) -> Result<UrlPath, RecipeError> {
         self.read(&at.with_value(path))
-    }
-
-    fn optional<T: FromStr<Err: fmt::Display>>(
-        &self,
-        text: Option<&Text>,
-        values: &Values,
-    ) -> Result<Option<T>, RecipeError> {
-        text.map(|text| self.parsed(text, values)).transpose()
     }
 
     pub(super) fn handler(
@@ -368,7 +358,7 @@ impl Recipe {
         change: Change,
         values: &Values,
     ) -> Result<ConfigEdit, RecipeError> {
-        let location: Option<Location> = self.optional(location, values)?;
+        let location: Option<Location> = self.parsed_option(location, values)?;
         Ok(ConfigEdit {
             section: self.parsed(section, values)?,
             location,

@@ -1,7 +1,7 @@
 //! What `appcmd`, the command line of IIS, is called with.
 
 use super::config::{Change, ConfigEdit};
-use super::{Binding, DEFAULT_PATH, IisSettings, Site};
+use super::{Attribute, Binding, DEFAULT_PATH, IisSettings, Site};
 
 /// Where IIS has it; the folder is not on the path.
 pub const PROGRAM: &str = r"C:\Windows\System32\inetsrv\appcmd.exe";
@@ -30,8 +30,13 @@ pub fn physical_path(settings: &IisSettings) -> Option<Vec<String>> {
 pub fn app_pool_settings(settings: &IisSettings) -> Option<Vec<String>> {
     let attributes = settings.app_pool_settings.iter();
     let mut line = words(["set", "apppool", settings.app_pool.as_str()]);
-    line.extend(attributes.map(|(attribute, value)| format!("/{attribute}:{value}")));
+    line.extend(attributes.map(switch));
     (!settings.app_pool_settings.is_empty()).then_some(line)
+}
+
+/// A setting as it is written behind `set`.
+fn switch((attribute, value): (&Attribute, &String)) -> String {
+    format!("/{attribute}:{value}")
 }
 
 /// What makes the application pools, and sets them.
@@ -46,7 +51,7 @@ pub fn app_pools(settings: &IisSettings) -> Vec<Call> {
             );
             let mut line = words(["set", "apppool", name]);
             let attributes = pool.settings.iter();
-            line.extend(attributes.map(|(attribute, value)| format!("/{attribute}:{value}")));
+            line.extend(attributes.map(switch));
             let set = (!pool.settings.is_empty()).then_some(Call::Run(line));
             let variables = calls(&super::lower::environment_edits(pool));
             std::iter::once(made).chain(set).chain(variables)
@@ -79,7 +84,7 @@ fn site(site: &Site) -> Vec<Call> {
         let pool = application.app_pool.iter();
         let pool = pool.map(|pool| format!("/applicationPool:{pool}"));
         let attributes = application.settings.iter();
-        let attributes = attributes.map(|(attribute, value)| format!("/{attribute}:{value}"));
+        let attributes = attributes.map(switch);
         let settings: Vec<String> = pool.chain(attributes).collect();
         if !settings.is_empty() {
             calls.push(Call::Run(
@@ -114,7 +119,7 @@ fn site(site: &Site) -> Vec<Call> {
         &format!("/bindings:{}", bindings.join(",")),
     ]);
     let attributes = site.settings.iter();
-    set.extend(attributes.map(|(attribute, value)| format!("/{attribute}:{value}")));
+    set.extend(attributes.map(switch));
     calls.push(Call::Run(set));
     calls
 }

@@ -113,13 +113,18 @@ impl FromStr for MimeType {
     }
 }
 
+/// Whether a text is of letters, digits and these signs, with no space around it.
+fn is_plain(text: &str, signs: &str) -> bool {
+    let is_sound = |c: char| c.is_alphanumeric() || signs.contains(c);
+    !text.is_empty() && text.trim() == text && text.chars().all(is_sound)
+}
+
 impl FromStr for Name {
     type Err = NameError;
 
     /// Letters, digits and a few signs: what else IIS would allow, `cmd` would read as its own.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_sound = |c: char| c.is_alphanumeric() || " -_.".contains(c);
-        if text.trim() != text || text.is_empty() || !text.chars().all(is_sound) {
+        if !is_plain(text, " -_.") {
             return Err(NameError {
                 text: text.to_owned(),
                 what: "name of a site or an application pool",
@@ -175,8 +180,7 @@ impl FromStr for DocumentName {
     type Err = NameError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let is_sound = |c: char| c.is_alphanumeric() || " -_./".contains(c);
-        if text.trim() != text || text.is_empty() || !text.chars().all(is_sound) {
+        if !is_plain(text, " -_./") {
             return Err(NameError {
                 text: text.to_owned(),
                 what: "default document",

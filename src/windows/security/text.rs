@@ -101,8 +101,7 @@ impl fmt::Display for Sid {
         if let Some((name, ..)) = alias {
             return f.write_str(name);
         }
-        write!(f, "S-1-{authority}")?;
-        parts.iter().try_for_each(|part| write!(f, "-{part}"))
+        f.write_str(&self.in_numbers())
     }
 }
 

@@ -229,10 +229,7 @@ impl<'a> Editing<'a> {
             let wanted: Vec<Selector> =
                 entries.iter().map(|entry| collection.keys(entry)).collect();
             for child in self.document.children(place).collect::<Vec<_>>() {
-                let is_entry = collection
-                    .add
-                    .iter()
-                    .any(|add| add == self.document.name(child));
+                let is_entry = collection.is_entry(self.document.name(child));
                 let is_wanted = |entry: &Selector| self.is_meant(child, collection, entry);
                 if is_entry && !wanted.iter().any(is_wanted) {
                     self.document.remove(child);
@@ -444,9 +441,7 @@ impl<'a> Editing<'a> {
             if is(&collection.clear) || is_removal() {
                 state = State::Removed;
                 is_here = false;
-            } else if collection.add.iter().any(|add| add == name)
-                && self.is_meant(child, collection, selector)
-            {
+            } else if collection.is_entry(name) && self.is_meant(child, collection, selector) {
                 if is_here && collection.is_unique() {
                     let key = self.key_text(child, collection);
                     return Err(self.problem(child, |_| Problem::EntryTwice(key)));
@@ -527,10 +522,7 @@ impl<'a> Editing<'a> {
 
     /// Where a new entry goes: before the others, or after them and before what else is there.
     fn place_of(&self, place: Id, collection: &CollectionSchema, first: bool) -> Place {
-        let is_entry = |id: &Id| {
-            let name = self.document.name(*id);
-            collection.add.iter().any(|add| add == name)
-        };
+        let is_entry = |id: &Id| collection.is_entry(self.document.name(*id));
         let mut children = self.document.children(place);
         if first {
             return children.find(is_entry).map_or(Place::End, Place::Before);

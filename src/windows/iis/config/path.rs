@@ -106,7 +106,7 @@ impl ElementPath {
         self.with(Step::Entry(Selector::of(attributes)))
     }
 
-    /// What the last step selects, and the path to it; none where that is no entry.
+    /// What the last step selects, and the path to it; none where that is not an entry.
     pub fn split_entry(&self) -> Option<(&[Step], &Selector)> {
         match self.0.split_last() {
             Some((Step::Entry(selector), collection)) => Some((collection, selector)),

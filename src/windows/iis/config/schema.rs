@@ -83,7 +83,7 @@ pub enum Unsound {
         known: Vec<String>,
     },
     /// The element has no entries.
-    #[error("{0} is no collection")]
+    #[error("{0} is not a collection")]
     NoCollection(String),
     /// An entry lacks an attribute.
     #[error("an entry of {owner} needs {name}")]
@@ -273,6 +273,11 @@ impl ElementSchema {
 }
 
 impl CollectionSchema {
+    /// Whether that is the name of an entry.
+    pub(crate) fn is_entry(&self, name: &str) -> bool {
+        self.add.iter().any(|add| add == name)
+    }
+
     /// What an entry is called.
     pub(crate) fn entry_name(&self) -> &str {
         self.add.first().map_or("add", String::as_str)

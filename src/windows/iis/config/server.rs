@@ -193,8 +193,8 @@ impl Server {
         }
     }
 
-    /// The names of the sites or of the pools.
-    fn names(&self, section: &str, entry: &str) -> Vec<String> {
+    /// The sites or the pools.
+    fn entries(&self, section: &str, entry: &str) -> Vec<Id> {
         let mut at = vec![self.document.root()];
         for name in section.split('/').chain(std::iter::once(entry)) {
             at = at
@@ -202,9 +202,12 @@ impl Server {
                 .flat_map(|id| self.document.named(id, name))
                 .collect();
         }
-        let names = at
-            .into_iter()
-            .filter_map(|id| self.document.attribute(id, "name"));
+        at
+    }
+
+    fn names(&self, section: &str, entry: &str) -> Vec<String> {
+        let entries = self.entries(section, entry).into_iter();
+        let names = entries.filter_map(|id| self.document.attribute(id, "name"));
         names.map(str::to_owned).collect()
     }
 
@@ -250,11 +253,8 @@ impl Server {
         if edit.section.as_str() != SITES || attributes.iter().any(|(name, _)| name == "id") {
             return None;
         }
-        let sites = self.document.root();
-        let ids = self.document.named(sites, "system.applicationHost");
-        let ids = ids.flat_map(|id| self.document.named(id, "sites"));
-        let ids = ids.flat_map(|id| self.document.named(id, "site"));
-        let highest = ids
+        let sites = self.entries(SITES, "site").into_iter();
+        let highest = sites
             .filter_map(|id| self.document.attribute(id, "id")?.parse::<u32>().ok())
             .max();
         let mut attributes = attributes.clone();

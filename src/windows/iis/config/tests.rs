@@ -463,7 +463,7 @@ fn what_cannot_be_is_refused_by_name() {
             MIME,
             "",
             "+clientCache.[a='b']",
-            "clientCache is no collection",
+            "clientCache is not a collection",
         ),
         (
             ERRORS,
