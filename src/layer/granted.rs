@@ -4,7 +4,7 @@
 //! folders, and to those folders of the base that take rights from above. The base's files stay as
 //! they are, as a layer that changes a file's descriptor has to bring the whole file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::content::{Content, Layer, is_below};
 use super::descriptor::{self, Security};
@@ -146,10 +146,10 @@ impl<'a> Granting<'a> {
             let own = fold(path);
             (own == key || is_below(&own, &key)).then_some((path, own, is_folder))
         });
-        let mut known = Vec::new();
+        let mut known = HashSet::new();
         for (path, own, is_folder) in own {
             granting.entry(path, &own, is_folder, own == key)?;
-            known.push(own);
+            known.insert(own);
         }
         let of_base = inside.file(&access.path)?;
         let is_folder_of_base =
@@ -224,7 +224,7 @@ impl<'a> Granting<'a> {
 
     /// The folders of the base below, but for those that the layer has, too, and those that take no
     /// rights from above with what is in them.
-    fn folders_of_base(&mut self, known: &[String]) -> Result<(), GrantError> {
+    fn folders_of_base(&mut self, known: &HashSet<String>) -> Result<(), GrantError> {
         let Some(folders) = self.inside.folders_below(&self.access.path)?.present() else {
             return Ok(());
         };

@@ -6,7 +6,7 @@ use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, Inside, InsideErro
 use crate::windows::path::ImagePath;
 use crate::windows::registry::KeyPath;
 
-use super::content::{Content, Layer, arrange};
+use super::content::{Content, Layer, arrange, is_below};
 use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
@@ -52,9 +52,8 @@ impl<'a> Laid<'a> {
                 Content::Deletion => {
                     let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
                     let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
-                    let below = format!("{key}\0");
                     self.files
-                        .retain(|own, _| *own != key && !own.starts_with(&below));
+                        .retain(|own, _| *own != key && !is_below(own, &key));
                     self.deleted.insert(key);
                     continue;
                 }

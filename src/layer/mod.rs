@@ -52,6 +52,7 @@ pub use folder::link;
 pub use granted::GrantError;
 pub use laid::Laid;
 pub use listing::{Listed, listing, secrets};
+pub(crate) use path::fold;
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
 pub use reader::{EntryKind, LayerEntry, LayerReader, Limits, ReadError, decompressed};

@@ -96,7 +96,7 @@ fn is_drive(text: &str) -> bool {
 
 /// What two paths have in common when Windows takes them for the same one; keys order parents
 /// before their children and keep a folder's content together.
-pub(super) fn fold(path: &str) -> String {
+pub(crate) fn fold(path: &str) -> String {
     path.chars()
         .map(|c| if c == '/' { '\0' } else { upper(c) })
         .collect()

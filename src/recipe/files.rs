@@ -5,7 +5,8 @@ use std::path::{Component, Path, PathBuf};
 
 use super::file::FileEntry;
 use super::on_disk::OnDisk;
-use super::plan::{Embedded, FileSource, PlannedFile};
+use super::plan::PlannedFile;
+use super::source::{Embedded, FileSource};
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError, Settings, dockerignore};
 use crate::diagnose::in_one_line;

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::plan::FileSource;
+use super::source::FileSource;
 use crate::foreign::Foreign;
 use crate::oci::document::ContainerConfig;
 use crate::windows::inside::Needs;

@@ -44,6 +44,7 @@ mod plan;
 mod program;
 mod registry;
 mod services;
+mod source;
 mod text;
 
 use std::collections::BTreeMap;
@@ -59,7 +60,8 @@ pub use instructions::{Instructions, PlannedContent, PlannedEntry, PlannedLayer,
 pub use library::{ShippedRecipe, shipped};
 pub use on_disk::{LeftOut, OnDisk};
 pub use path::PATH_HINT;
-pub use plan::{Brought, Command, Embedded, FileSource, Plan, PlanBase, PlannedFile, Step};
+pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
+pub use source::{Brought, Embedded, FileSource};
 use text::{Text, Values};
 
 /// What every recipe can use beside its own variables.

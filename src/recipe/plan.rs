@@ -9,13 +9,11 @@ use toml::Spanned;
 use super::file::RunEntry;
 use super::iis::name_pool;
 use super::instructions::Instructions;
-use super::on_disk::OnDisk;
 use super::path::is_path;
+use super::source::FileSource;
 use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
-use crate::files::Part;
 use crate::foreign::Foreign;
-use crate::shim;
 use crate::windows::access::Access;
 use crate::windows::certificate::TrustedCertificate;
 use crate::windows::hive;
@@ -129,59 +127,6 @@ pub struct PlannedFile {
     pub target: ImagePath,
 }
 
-/// Where a file's bytes are.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FileSource {
-    /// A file or folder on disk.
-    Disk(OnDisk),
-    /// The text itself.
-    Text(String),
-    /// A file that was fetched or unpacked for this build.
-    Brought(Brought),
-    /// A program that wincimg brings along.
-    Embedded(Embedded),
-}
-
-/// A file that was fetched or unpacked for a build, and is kept until that ends.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Brought {
-    /// Its bytes.
-    pub part: Part,
-    /// Where it came from.
-    pub from: String,
-}
-
-impl Serialize for Brought {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.from.serialize(serializer)
-    }
-}
-
-/// A program that wincimg brings along.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Embedded {
-    /// The entry point that stops programs gracefully, and waits in pause images.
-    Shim,
-}
-
-impl Embedded {
-    /// The name in recipes.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Shim => "shim",
-        }
-    }
-
-    /// The program itself.
-    pub const fn bytes(self) -> &'static [u8] {
-        match self {
-            Self::Shim => shim::EXECUTABLE,
-        }
-    }
-}
-
 /// A command that needs Windows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Step {
@@ -268,17 +213,6 @@ impl fmt::Display for Command {
         match self {
             Self::Exec(arguments) => f.write_str(&arguments.join(" ")),
             Self::Shell(line) => f.write_str(line),
-        }
-    }
-}
-
-impl fmt::Display for FileSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Disk(source) => write!(f, "{}", source.path.display()),
-            Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
-            Self::Brought(file) => f.write_str(&file.from),
-            Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }
     }
 }

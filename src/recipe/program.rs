@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use super::file::RecipeFile;
-use super::plan::{Embedded, FileSource, Plan};
+use super::plan::Plan;
+use super::source::{Embedded, FileSource};
 use super::{Recipe, RecipeError};
 use crate::diagnose::nearest;
 use crate::windows::path::ImagePath;

@@ -71,7 +71,23 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
     }
 }
 
+/// The folders at the top of every Windows.
+pub const TOP_FOLDERS: [&str; 6] = [
+    "inetpub",
+    "Program Files",
+    "Program Files (x86)",
+    "ProgramData",
+    "Users",
+    "Windows",
+];
+
 impl ImagePath {
+    /// Whether it is one of [`TOP_FOLDERS`] or lies in one.
+    pub fn is_of_windows(&self) -> bool {
+        let top = self.components.first();
+        top.is_some_and(|top| TOP_FOLDERS.iter().any(|own| own.eq_ignore_ascii_case(top)))
+    }
+
     /// The root of the drive, `C:\`.
     pub const fn drive() -> Self {
         Self {

@@ -286,14 +286,12 @@ pub(super) fn child(folder: &ImagePath, name: &str) -> Result<ImagePath, Trouble
 
 /// Whether a path lies below another, or is it.
 pub(super) fn is_within(path: &ImagePath, folder: &ImagePath) -> bool {
-    let (path, folder) = (path.components(), folder.components());
-    path.len() >= folder.len()
-        && std::iter::zip(path, folder).all(|(one, other)| one.eq_ignore_ascii_case(other))
+    path.below(folder).is_some()
 }
 
 /// Whether two paths are the same to Windows.
 pub(super) fn is_same(one: &ImagePath, other: &ImagePath) -> bool {
-    one.components().len() == other.components().len() && is_within(one, other)
+    one.below(other).is_some_and(<[String]>::is_empty)
 }
 
 /// Whether a redirection or a source means the device that swallows everything.

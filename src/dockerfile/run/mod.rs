@@ -5,8 +5,7 @@
 //! outcome that depends on something that nobody has looked at, is a [`Trouble`] that names it. What
 //! a line does is done in order, each command seeing what the ones before it left.
 //!
-//! Lines are read twice: first to find out what they download, when whatever depends on it is
-//! [`Seen::Later`], and again with the files at hand, when nothing is.
+//! Nothing is downloaded: whatever depends on a download is [`Seen::Later`].
 
 mod cmd;
 mod image;

@@ -10,6 +10,7 @@ use crate::inspect::Taken;
 use crate::layer::{LinkTo, link};
 use crate::recipe::dockerignore::{Glob, Ignore};
 use crate::recipe::{Brought, FileSource, OnDisk, PlannedContent};
+use crate::windows::path::ImagePath;
 
 /// Something that can be copied.
 #[derive(Debug, Clone)]
@@ -266,7 +267,7 @@ pub(super) struct OfStage<'a> {
 
 impl Files for OfStage<'_> {
     fn find(&self, path: &str) -> Result<Option<Found>, String> {
-        let place = super::paths::target(&super::paths::root(), &format!("/{path}"))?.path;
+        let place = super::paths::target(&ImagePath::drive(), &format!("/{path}"))?.path;
         if place.components().is_empty() {
             let content = PlannedContent::Folder;
             return Ok(Some(Found {
@@ -289,7 +290,7 @@ impl Files for OfStage<'_> {
     }
 
     fn inside(&self, folder: &str, _root: &str) -> Result<Vec<Found>, String> {
-        let place = super::paths::target(&super::paths::root(), &format!("/{folder}"))?.path;
+        let place = super::paths::target(&ImagePath::drive(), &format!("/{folder}"))?.path;
         let is_own = self
             .tree
             .is_own(&place)
@@ -301,7 +302,6 @@ impl Files for OfStage<'_> {
             ));
         }
         let made = self.tree.made_in(&place);
-        let made = made.filter(|(_, entry)| entry.content != PlannedContent::Deleted);
         let found = made.map(|(name, entry)| Found {
             path: joined(folder, name),
             content: entry.content.clone(),

@@ -107,7 +107,7 @@ impl Stages {
             return Err(self.error(&step, problem));
         }
         let base = match self.stage_before(number, &image) {
-            // A number is no name of a stage here, but an image's.
+            // A number names an image here, not a stage.
             Some(below) if image.parse::<usize>().is_err() => Base::Stage(below),
             _ => Base::Image(image),
         };
@@ -251,7 +251,7 @@ impl Stages {
 fn context(request: &Request) -> Result<Folder, StageError> {
     let failed = |error| StageError::Asked(in_one_line(&error), None);
     if !request.context.is_dir() {
-        let problem = format!("the context {} is no folder", request.context.display());
+        let problem = format!("the context {} is not a folder", request.context.display());
         return Err(StageError::Asked(problem, None));
     }
     let mut own = request.file.clone().into_os_string();

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::paths;
 use super::state::State;
 use super::tree::{Kind, Tree, key};
 use crate::diagnose::in_one_line;
@@ -122,7 +121,7 @@ fn command<'a>(program: &'a Program, shell: &'a [String]) -> Command<'a> {
 /// The program that keeps a line from being carried out whatever its base is and whichever shell
 /// reads it.
 pub(super) fn needs_windows(program: &Program) -> Option<Trouble> {
-    let folder = paths::root();
+    let folder = ImagePath::drive();
     let setting = Setting {
         variables: &[],
         folder: &folder,
@@ -323,7 +322,6 @@ impl<'a> Running<'a> {
             let inside: Vec<String> = self
                 .tree
                 .made_in(&from)
-                .filter(|(_, entry)| entry.content != PlannedContent::Deleted)
                 .map(|(name, _)| name.to_owned())
                 .collect();
             for name in inside {
@@ -433,7 +431,6 @@ impl Image for Running<'_> {
             (Seen::There(Entry::Folder), Ok(true)) => Seen::There(
                 self.tree
                     .made_in(folder)
-                    .filter(|(_, entry)| entry.content != PlannedContent::Deleted)
                     .map(|(name, _)| name.to_owned())
                     .collect(),
             ),
@@ -475,15 +472,7 @@ impl Image for Running<'_> {
                     mode: KeyMode::ReplaceValues,
                     ..
                 } if is_key => return Seen::Missing,
-                RegistryEdit::CreateKey {
-                    mode: KeyMode::Replace,
-                    key: above,
-                }
-                | RegistryEdit::DeleteKey { key: above }
-                    if is_within(key, above) =>
-                {
-                    return Seen::Missing;
-                }
+                _ if takes_away(edit, key) => return Seen::Missing,
                 _ => {}
             }
         }
@@ -506,15 +495,7 @@ impl Image for Running<'_> {
                 {
                     return Seen::There(());
                 }
-                RegistryEdit::CreateKey {
-                    mode: KeyMode::Replace,
-                    key: above,
-                }
-                | RegistryEdit::DeleteKey { key: above }
-                    if is_within(key, above) =>
-                {
-                    return Seen::Missing;
-                }
+                _ if takes_away(edit, key) => return Seen::Missing,
                 _ => {}
             }
         }
@@ -609,6 +590,18 @@ fn bytes(source: &FileSource) -> Option<Vec<u8>> {
 
 fn is_same(one: &KeyPath, other: &KeyPath) -> bool {
     one.components().len() == other.components().len() && is_within(one, other)
+}
+
+/// Whether nothing that was there before is left of a key after an edit.
+fn takes_away(edit: &RegistryEdit, key: &KeyPath) -> bool {
+    match edit {
+        RegistryEdit::CreateKey {
+            mode: KeyMode::Replace,
+            key: above,
+        }
+        | RegistryEdit::DeleteKey { key: above } => is_within(key, above),
+        _ => false,
+    }
 }
 
 /// Whether a key is another one or lies below it.

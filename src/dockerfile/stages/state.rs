@@ -115,7 +115,7 @@ impl State {
 
     pub(super) fn working_dir(&self) -> Result<ImagePath, String> {
         let text = self.config.working_dir.as_deref().unwrap_or_default();
-        Ok(paths::target(&paths::root(), text)?.path)
+        Ok(paths::target(&ImagePath::drive(), text)?.path)
     }
 
     /// Notes what was done that changes no file.

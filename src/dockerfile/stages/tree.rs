@@ -3,20 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::layer::fold;
 use crate::recipe::{PlannedContent, PlannedEntry};
 use crate::windows::inside::{BaseFileKind, Inside, InsideError, Known};
-use crate::windows::path::ImagePath;
-use crate::windows::registry::upcase::upcase;
-
-/// The folders at the top of every Windows, which instructions do not make.
-const OF_WINDOWS: [&str; 6] = [
-    "inetpub",
-    "Program Files",
-    "Program Files (x86)",
-    "ProgramData",
-    "Users",
-    "Windows",
-];
+use crate::windows::path::{ImagePath, TOP_FOLDERS};
 
 /// Folders that are there in Windows although nobody has looked.
 const WELL_KNOWN: [&str; 12] = [
@@ -124,10 +114,7 @@ impl Tree {
 
     /// Whether all that is at a path and below it was made here: it lies in a folder of its own.
     pub(super) fn is_own(&self, path: &ImagePath) -> Result<bool, InsideError> {
-        let Some(top) = path.components().first() else {
-            return Ok(false);
-        };
-        if OF_WINDOWS.iter().any(|own| own.eq_ignore_ascii_case(top)) {
+        if path.components().is_empty() || path.is_of_windows() {
             return Ok(false);
         }
         let key = key(path);
@@ -150,7 +137,7 @@ impl Tree {
         self.made.get(&key(path))
     }
 
-    /// What was made directly in a folder, by its name.
+    /// What was made directly in a folder and is there, by its name.
     pub(super) fn made_in<'a>(
         &'a self,
         folder: &ImagePath,
@@ -164,7 +151,8 @@ impl Tree {
         let inside = from.take_while(move |(key, _)| key.starts_with(&below));
         inside.filter_map(move |(_, entry)| {
             let names = entry.path.components();
-            (names.len() == depth + 1).then(|| (names[depth].as_str(), entry))
+            let is_there = entry.content != PlannedContent::Deleted;
+            (is_there && names.len() == depth + 1).then(|| (names[depth].as_str(), entry))
         })
     }
 
@@ -174,18 +162,14 @@ impl Tree {
         Ok(match self.kind(path)? {
             Known::Present(_) => false,
             Known::Absent => true,
-            Known::Unknown => {
-                let top = path.components().first();
-                let mut own = OF_WINDOWS.iter();
-                top.is_some_and(|top| !own.any(|own| own.eq_ignore_ascii_case(top)))
-            }
+            Known::Unknown => !path.components().is_empty() && !path.is_of_windows(),
         })
     }
 }
 
 fn is_well_known(path: &ImagePath) -> bool {
     let inside = path.components().join("\\");
-    let mut known = OF_WINDOWS[1..].iter().chain(&WELL_KNOWN);
+    let mut known = TOP_FOLDERS[1..].iter().chain(&WELL_KNOWN);
     known.any(|known| known.eq_ignore_ascii_case(&inside))
 }
 
@@ -193,7 +177,7 @@ fn is_well_known(path: &ImagePath) -> bool {
 fn ancestors(path: &ImagePath) -> Vec<ImagePath> {
     let mut names = path.components().iter();
     names.next_back();
-    let mut folder = super::paths::root();
+    let mut folder = ImagePath::drive();
     let mut all = Vec::new();
     for name in names {
         // They are names of a path already.
@@ -207,14 +191,5 @@ fn ancestors(path: &ImagePath) -> Vec<ImagePath> {
 
 /// What spellings of one path have in common; a folder's content follows it.
 pub(super) fn key(path: &ImagePath) -> String {
-    let upper = |c: char| {
-        let upper = u16::try_from(u32::from(c)).ok().map(upcase);
-        let upper = upper.and_then(|unit| char::from_u32(u32::from(unit)));
-        upper.unwrap_or(c)
-    };
-    let names = path.components().iter();
-    let names: Vec<String> = names
-        .map(|name| name.chars().map(upper).collect())
-        .collect();
-    names.join("\0")
+    fold(&path.components().join("/"))
 }

@@ -22,6 +22,7 @@ use crate::recipe::{Instructions, Plan, PlannedLayer};
 use crate::windows::hive::{FileTime, empty_hive, layer_hives};
 use crate::windows::inside::{BaseFileKind, Inside, Known, Unseen};
 use crate::windows::path::ImagePath;
+use crate::windows::registry::RegistryEdit;
 
 /// A layer up to this size never touches the disk.
 const IN_MEMORY: usize = 4 << 20;
@@ -165,7 +166,8 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
     let mut layer = describe_files(&plan, base, 0)?;
     // What takes a look into the base is found when it was taken.
     if plan.needs().hives.is_empty() {
-        add_hives(&mut layer, &plan, base, 0)?;
+        let edits = plan.registry_edits(base.inside)?;
+        add_hives(&mut layer, &edits, base.inside, 0)?;
     }
     layer.drive()?;
     Ok(())
@@ -174,18 +176,18 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
 fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
     let mut layer = describe_files(plan, base, timestamp)?;
     layer.settle(base.inside)?;
-    add_hives(&mut layer, plan, base, timestamp)?;
+    let edits = plan.registry_edits(base.inside)?;
+    add_hives(&mut layer, &edits, base.inside, timestamp)?;
     Ok(layer)
 }
 
 fn add_hives(
     layer: &mut Layer,
-    plan: &Plan,
-    base: Base<'_>,
+    edits: &[RegistryEdit],
+    inside: &dyn Inside,
     timestamp: u64,
 ) -> Result<(), DirectError> {
-    let edits = plan.registry_edits(base.inside)?;
-    for hive in layer_hives(&edits, base.inside, file_time(timestamp))? {
+    for hive in layer_hives(edits, inside, file_time(timestamp))? {
         let name = hive.name.parse().map_err(LayerError::Path)?;
         layer.hive(name, hive.bytes);
     }
@@ -223,12 +225,7 @@ fn describe_step(
     let mut layer = Layer::new(timestamp);
     layer.planned_entries(&step.entries)?;
     layer.settle(inside)?;
-    let seconds = i64::try_from(timestamp).unwrap_or(i64::MAX);
-    let time = FileTime::from_unix_seconds(seconds);
-    for hive in layer_hives(&step.registry, inside, time)? {
-        let name = hive.name.parse().map_err(LayerError::Path)?;
-        layer.hive(name, hive.bytes);
-    }
+    add_hives(&mut layer, &step.registry, inside, timestamp)?;
     Ok(layer)
 }
 
@@ -250,30 +247,21 @@ fn working_dir_to_make<'a>(
     plan: &'a Plan,
     base: Base<'_>,
 ) -> Result<Option<&'a ImagePath>, DirectError> {
-    const OF_WINDOWS: [&str; 6] = [
-        "inetpub",
-        "Program Files",
-        "Program Files (x86)",
-        "ProgramData",
-        "Users",
-        "Windows",
-    ];
     let Some(folder) = plan.working_dir.as_ref() else {
         return Ok(None);
     };
-    let Some(top) = folder.components().first() else {
+    if folder.components().is_empty() {
         return Ok(None);
-    };
+    }
     match base.inside.file(folder).map_err(LayerError::Inside)? {
         Known::Unknown => {}
         Known::Present(found) if found.kind == BaseFileKind::Link => return Ok(None),
         // What the base has gets no entry.
         Known::Absent | Known::Present(_) => return Ok(Some(folder)),
     }
-    let is_windows = OF_WINDOWS.iter().any(|own| own.eq_ignore_ascii_case(top));
     let of_base = base.image.config().config.working_dir.as_deref();
     let is_base = of_base.is_some_and(|path| path.eq_ignore_ascii_case(&folder.to_string()));
-    Ok((!is_windows && !is_base).then_some(folder))
+    Ok((!folder.is_of_windows() && !is_base).then_some(folder))
 }
 
 fn write(

@@ -72,7 +72,7 @@ pub(super) fn configure(
             server.apply(edit).map_err(refused(edit))?;
         }
         if let Some(changed) = server.finish() {
-            bring(layer, &file, changed, inside)?;
+            bring(layer, &file, changed)?;
         }
     }
     site_config(layer, settings, &for_site)
@@ -116,22 +116,12 @@ fn existing(
 }
 
 /// Puts a file into the layer: in place of the one that it brings, or of the base's, whose descriptor
-/// it gets.
-fn bring(
-    layer: &mut Layer,
-    file: &ImagePath,
-    bytes: Vec<u8>,
-    inside: &dyn Inside,
-) -> Result<(), DirectError> {
+/// it gets when the layer is settled on the base.
+fn bring(layer: &mut Layer, file: &ImagePath, bytes: Vec<u8>) -> Result<(), DirectError> {
     let path = LayerPath::try_from(file).map_err(LayerError::Path)?;
-    if let Some(source) = layer.file_mut(&path) {
-        *source = bytes.into();
-        return Ok(());
-    }
-    layer.file(path.clone(), bytes);
-    let known = inside.file(file)?.present();
-    if let Some(security) = known.and_then(|known| known.security) {
-        layer.secure(path, security.as_slice());
+    match layer.file_mut(&path) {
+        Some(source) => *source = bytes.into(),
+        None => layer.file(path, bytes),
     }
     Ok(())
 }

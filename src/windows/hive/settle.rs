@@ -26,7 +26,7 @@ pub(super) fn settle(
     let mut walk = Walk { path, inside };
     let below = inside.key(&walk.path)?;
     walk.key(root, below)?;
-    // A hive's root is no key of its own.
+    // A hive's root is not a key of its own.
     root.semantics = Semantics::Merge;
     Ok(())
 }

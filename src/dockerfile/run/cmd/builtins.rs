@@ -263,7 +263,7 @@ impl Cmd<'_, '_> {
             self.is_silent()?;
             return Ok(0);
         }
-        if text.contains(['*', '?', '/']) && text.starts_with('/') || text.contains(['*', '?']) {
+        if text.starts_with('/') || text.contains(['*', '?']) {
             return Err(Trouble::unclear(format!(
                 "the folder {text:?} is not understood"
             )));

@@ -190,7 +190,7 @@ impl Cmd<'_, '_> {
             Fitting::Paths(paths) => {
                 let mut values = Vec::new();
                 for path in paths {
-                    // Folders are no part of a list.
+                    // A list has no folders.
                     if self.machine.now(&path)? == Now::File {
                         let name = super::machine::last_name(&path);
                         values.push(format!("{prefix}{name}"));

@@ -6,7 +6,7 @@ use super::super::tools;
 use super::super::trouble::Trouble;
 use super::ast::Command;
 use super::bind::{Given, Takes};
-use super::eval::{OnError, Shell};
+use super::eval::Shell;
 use super::value::Value;
 
 /// Where a path leads.
@@ -475,11 +475,6 @@ impl Shell<'_, '_> {
         }
     }
 
-    /// Whether an error of a command ends the script, for cmdlets that go on by themselves.
-    pub(super) fn on_error_of(&mut self, command: &Command) -> Result<OnError, Trouble> {
-        self.error_action(command)
-    }
-
     pub(super) fn apply(&mut self, action: Action) -> Result<(), Trouble> {
         self.machine.apply(action)
     }
@@ -496,7 +491,7 @@ pub(super) fn path_of(given: &Given) -> Result<Option<String>, Trouble> {
 }
 
 /// Every cmdlet that is understood, but for those of IIS.
-const KNOWN: [&str; 50] = [
+const KNOWN: [&str; 48] = [
     "remove-item",
     "copy-item",
     "move-item",
@@ -545,8 +540,6 @@ const KNOWN: [&str; 50] = [
     "new-object",
     "add-type",
     "import-module",
-    "update-help",
-    "set-timezone",
 ];
 
 /// Why a cmdlet takes Windows.

@@ -217,7 +217,9 @@ impl Shell<'_, '_> {
         let path = self.machine.path(&file)?;
         match self.machine.now(&path)? {
             Now::Missing | Now::Folder => {
-                return Err(Trouble::fails(format!("{path} is no file that is there")));
+                return Err(Trouble::fails(format!(
+                    "{path} is not a file that is there"
+                )));
             }
             Now::Later => {
                 return Ok(Value::Opaque(Trouble::later(format!(

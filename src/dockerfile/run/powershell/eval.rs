@@ -271,6 +271,18 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// The same for what may have failed; other trouble is not an error of the command.
+    pub(super) fn settled(
+        &mut self,
+        action: OnError,
+        done: Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        match done {
+            Err(trouble) if trouble.kind == TroubleKind::Fails => self.failed(action, trouble),
+            done => done,
+        }
+    }
+
     /// What `$ErrorActionPreference` says.
     pub(super) fn on_error(&self) -> OnError {
         match self.variables.get("erroractionpreference") {

@@ -85,7 +85,7 @@ impl Shell<'_, '_> {
         command: &Command,
         input: Option<Value>,
     ) -> Result<Value, Trouble> {
-        let on_error = self.on_error_of(command)?;
+        let on_error = self.error_action(command)?;
         let given = self.given(command, &REMOVE)?;
         let (sources, wild) = Self::sources(&given, input)?;
         for source in sources {
@@ -186,7 +186,7 @@ impl Shell<'_, '_> {
         input: Option<Value>,
         is_move: bool,
     ) -> Result<Value, Trouble> {
-        let on_error = self.on_error_of(command)?;
+        let on_error = self.error_action(command)?;
         let given = self.given(command, &TRANSFER)?;
         if given.has("passthru") {
             return Err(Trouble::option("-PassThru"));
@@ -214,7 +214,7 @@ impl Shell<'_, '_> {
             };
             if paths.len() > 1 && self.machine.now(&target)? == Now::Missing {
                 return Err(Trouble::unclear(format!(
-                    "several files go to {target}, which is no folder"
+                    "several files go to {target}, which is not a folder"
                 )));
             }
             for path in paths {
@@ -226,13 +226,8 @@ impl Shell<'_, '_> {
                     continue;
                 }
                 let is_folder_meant = destination.ends_with(['\\', '/']);
-                if let Err(trouble) = self.transfer(path, &target, is_folder_meant, &given, is_move)
-                {
-                    if trouble.kind != super::super::trouble::TroubleKind::Fails {
-                        return Err(trouble);
-                    }
-                    self.failed(on_error, trouble)?;
-                }
+                let done = self.transfer(path, &target, is_folder_meant, &given, is_move);
+                self.settled(on_error, done)?;
             }
         }
         Ok(Value::Null)
@@ -378,7 +373,7 @@ impl Shell<'_, '_> {
         given: &Given,
         is_folder: bool,
     ) -> Result<Value, Trouble> {
-        let on_error = self.on_error_of(command)?;
+        let on_error = self.error_action(command)?;
         let name = given.text("name")?;
         let mut paths = given.texts("path")?;
         match (&name, paths.is_empty()) {
@@ -401,14 +396,7 @@ impl Shell<'_, '_> {
                     } else {
                         self.make_file(&path, given)
                     };
-                    match result {
-                        Err(trouble)
-                            if trouble.kind == super::super::trouble::TroubleKind::Fails =>
-                        {
-                            self.failed(on_error, trouble)?;
-                        }
-                        other => other?,
-                    }
+                    self.settled(on_error, result)?;
                 }
                 Drive::Registry(path) => self.make_key(&path, given)?,
                 Drive::Iis(path) => return self.iis_item(&path, given),

@@ -183,7 +183,7 @@ impl Shell<'_, '_> {
                 return Ok(Value::Null);
             }
             "user" | "1" => return Err(tools::of_a_user()),
-            other => return Err(Trouble::fails(format!("{other:?} is no target"))),
+            other => return Err(Trouble::fails(format!("{other:?} is not a target"))),
         }
         let key = Machine::key_of(MACHINE)?;
         let value = value.text()?;
@@ -209,7 +209,7 @@ impl Shell<'_, '_> {
             "user" => Ok(Value::Opaque(Trouble::unknown(format!(
                 "the user's variable {name} is not known"
             )))),
-            other => Err(Trouble::fails(format!("{other:?} is no target"))),
+            other => Err(Trouble::fails(format!("{other:?} is not a target"))),
         }
     }
 }

@@ -228,7 +228,7 @@ pub(super) fn format(left: &Value, right: &Value) -> Result<Value, Trouble> {
         }
         let inside = rest.split_once('}').filter(|_| sign == "{");
         let (index, after) =
-            inside.ok_or_else(|| Trouble::fails(format!("{template:?} is no format")))?;
+            inside.ok_or_else(|| Trouble::fails(format!("{template:?} is not a format")))?;
         let index: usize = index
             .parse()
             .map_err(|_| Trouble::unclear(format!("the format {{{index}}} is not understood")))?;
@@ -358,7 +358,7 @@ pub(super) fn cast(to: &str, value: Value) -> Result<Value, Trouble> {
         "int" | "int32" | "int64" | "long" => value
             .number()
             .map(Value::Number)
-            .ok_or_else(|| Trouble::unclear("it is no number")),
+            .ok_or_else(|| Trouble::unclear("it is not a number")),
         "bool" | "boolean" => Ok(Value::Bool(value.truth()?)),
         "array" | "string[]" | "object[]" => Ok(Value::List(value.items())),
         "net.securityprotocoltype" => Ok(value),

@@ -350,7 +350,7 @@ impl Parser<'_> {
         loop {
             self.skip_blanks()?;
             if self.rest().starts_with("||") || self.rest().starts_with("&&") {
-                return Err(self.trouble("&& and || are no operators of Windows PowerShell"));
+                return Err(self.trouble("Windows PowerShell does not have && and ||"));
             }
             if !self.eat("|") {
                 return Ok(Pipeline { elements, at });

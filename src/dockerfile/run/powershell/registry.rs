@@ -62,13 +62,7 @@ pub(super) fn parent_is_there(machine: &Machine<'_>, key: &KeyPath) -> Result<()
     if parent.components().is_empty() {
         return Ok(());
     }
-    match is_there(&machine.image.key(&parent)) {
-        Some(true) => Ok(()),
-        Some(false) => Err(Trouble::fails(format!("{parent} is not there"))),
-        None => Err(Trouble::unknown(format!(
-            "it fails unless the base has {parent}"
-        ))),
-    }
+    key_is_there(machine, &parent)
 }
 
 /// The key whose values are changed has to be there.

@@ -204,6 +204,6 @@ fn the_exec_form_has_no_shell() {
         perform(&["powershell", "-Command", "mkdir", "'C:\\a b'"]).unwrap(),
         [r"folder C:\a b"]
     );
-    // mkdir is no program.
+    // mkdir is a command of cmd, not a program.
     assert_eq!(perform(&["mkdir", "C:\\a"]).unwrap_err().kind, NeedsWindows);
 }

@@ -119,7 +119,7 @@ pub(super) fn program_name(path: &str) -> String {
     file.strip_suffix(".exe").unwrap_or(&file).to_owned()
 }
 
-/// Runs a program that is no shell.
+/// Runs a program other than a shell.
 pub(super) fn tool(
     machine: &mut Machine<'_>,
     name: &str,
@@ -206,7 +206,7 @@ fn exists(machine: &Machine<'_>, name: &str, path: &str) -> Result<(), Trouble> 
     }
 }
 
-/// A program that is no part of Windows has to be where it is called or on the PATH.
+/// A program that Windows does not bring has to be where it is called or on the PATH.
 fn installed(machine: &Machine<'_>, name: &str) -> Result<(), Trouble> {
     let with_extension = if name.to_ascii_lowercase().ends_with(".exe") {
         name.to_owned()

@@ -107,7 +107,7 @@ fn add(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
 
 /// The data of a value as `reg` reads it.
 fn data(kind: &str, text: &str, separator: &str) -> Result<RegistryData, Trouble> {
-    let wrong = || Trouble::fails(format!("{text:?} is no data of type {kind}"));
+    let wrong = || Trouble::fails(format!("{text:?} is not data of type {kind}"));
     let number = |text: &str| match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16).ok(),
         None => text.parse().ok(),
