@@ -26,18 +26,22 @@ use wincimg::oci::document::{Document, Flavour, Index, Verbatim};
 use crate::site::{Site, json_of};
 use crate::support::windows_base::StandIn;
 
+const OF_WORKING_DIRS: Allowed = Allowed {
+    what: "config WorkingDir",
+    is: |direct, buildkit| direct.strip_prefix("\"C:") == buildkit.strip_prefix('"'),
+    reason: "BuildKit leaves the drive out; Windows takes both for C:",
+};
+
+const OF_MARKS: Allowed = Allowed {
+    what: "config ArgsEscaped",
+    is: |direct, buildkit| (direct, buildkit) == ("-", "true"),
+    reason: "BuildKit marks every CMD as ready; Docker's builder for Windows does not",
+};
+
 /// What is known to differ, and why that is right. Each has to be met.
 const ALLOWED: [Allowed; 7] = [
-    Allowed {
-        what: "config WorkingDir",
-        is: |direct, buildkit| direct.strip_prefix("\"C:") == buildkit.strip_prefix('"'),
-        reason: "BuildKit leaves the drive out; Windows takes both for C:",
-    },
-    Allowed {
-        what: "config ArgsEscaped",
-        is: |direct, buildkit| (direct, buildkit) == ("-", "true"),
-        reason: "BuildKit marks every CMD as ready; Docker's builder for Windows does not",
-    },
+    OF_WORKING_DIRS,
+    OF_MARKS,
     Allowed {
         what: "config Env",
         is: |direct, buildkit| {
@@ -518,18 +522,7 @@ CMD ["serve"]
 "#;
 
 /// The same for Dockerfiles.
-const ALLOWED_OF_DOCKERFILES: [Allowed; 2] = [
-    Allowed {
-        what: "config WorkingDir",
-        is: |direct, buildkit| direct.strip_prefix("\"C:") == buildkit.strip_prefix('"'),
-        reason: "BuildKit leaves the drive out; Windows takes both for C:",
-    },
-    Allowed {
-        what: "config ArgsEscaped",
-        is: |direct, buildkit| (direct, buildkit) == ("-", "true"),
-        reason: "BuildKit marks every CMD as ready; Docker's builder for Windows does not",
-    },
-];
+const ALLOWED_OF_DOCKERFILES: [Allowed; 2] = [OF_WORKING_DIRS, OF_MARKS];
 
 #[test]
 fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {

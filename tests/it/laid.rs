@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use serde_json::Value;
 use wincimg::layer::{LayerReader, Limits};
 use wincimg::windows::security::SecurityDescriptor;
 
@@ -18,6 +17,7 @@ use crate::support::fake_registry::FakeRegistry;
 use crate::support::inside::{
     FILE, FOLDER, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
 };
+use crate::support::places::{blob_in, manifest_in};
 use crate::support::windows_base::StandIn;
 
 /// Descriptors and attributes of a layer's entries, from its PAX records.
@@ -43,18 +43,11 @@ fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, String)> {
 
 /// The blobs of the layers of the one image in a layout, the base's first.
 fn layers_of(layout: &Path) -> Vec<PathBuf> {
-    let blob = |digest: &Value| {
-        let digest = digest.as_str().unwrap().replace(':', "/");
-        layout.join("blobs").join(digest)
-    };
-    let json =
-        |path: PathBuf| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
-    let mut document = json(layout.join("index.json"));
-    while let Some(first) = document["manifests"].get(0) {
-        document = json(blob(&first["digest"]));
-    }
-    let layers = document["layers"].as_array().unwrap().iter();
-    layers.map(|layer| blob(&layer["digest"])).collect()
+    let manifest = manifest_in(layout);
+    let layers = manifest["layers"].as_array().unwrap().iter();
+    layers
+        .map(|layer| blob_in(layout, &layer["digest"]))
+        .collect()
 }
 
 const DATA: &str = "O:BAG:BAD:PAI(D;;WD;;;BG)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";

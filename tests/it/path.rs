@@ -25,7 +25,7 @@ use crate::support::inside::{
     ENVIRONMENT, FOLDER, USER_FOLDER, bottom_layer, delta_hive, descriptor, image_of,
     made_software, made_system, real_system, set, upper_layer,
 };
-use crate::support::places::registry;
+use crate::support::places::{blob_in, json_in, manifest_in, registry};
 use crate::support::programs::{python_with_regipy, skip};
 use crate::support::windows_base::StandIn;
 
@@ -84,19 +84,11 @@ async fn build(base: &StandIn, server: &FakeRegistry, folder: &Path, more: &[&st
 /// What was built: the configuration, and the last layer's tar.
 fn built(folder: &Path) -> (Value, PathBuf) {
     let layout = folder.join("out");
-    let blob = |digest: &Value| {
-        let digest = digest.as_str().unwrap().replace(':', "/");
-        layout.join("blobs").join(digest)
-    };
-    let json =
-        |path: PathBuf| -> Value { serde_json::from_slice(&fs::read(path).unwrap()).unwrap() };
-    let mut document = json(layout.join("index.json"));
-    while let Some(first) = document["manifests"].get(0) {
-        document = json(blob(&first["digest"]));
-    }
-    let layers = document["layers"].as_array().unwrap();
-    let last = blob(&layers.last().unwrap()["digest"]);
-    (json(blob(&document["config"]["digest"])), last)
+    let manifest = manifest_in(&layout);
+    let layers = manifest["layers"].as_array().unwrap();
+    let last = blob_in(&layout, &layers.last().unwrap()["digest"]);
+    let config = blob_in(&layout, &manifest["config"]["digest"]);
+    (json_in(&config), last)
 }
 
 /// One file of a layer.

@@ -62,6 +62,18 @@ impl Site {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
+    /// Builds the recipe of this folder into a layout in it, and returns what is said of the layer
+    /// that is new.
+    pub(crate) fn built_layer(&self) -> Value {
+        let built = json_of(
+            self.build(".")
+                .args(["--host-build", "17763.973", "--tag", "1"])
+                .args(["--output", "oci:layout"]),
+        );
+        let layers = built["images"][0]["layers"].as_array().unwrap();
+        layers.last().unwrap().clone()
+    }
+
     /// `wincimg` with these arguments, which trusts this registry and knows nothing of the user's.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));

@@ -31,6 +31,17 @@ path = 'C:\app\readme.txt'
 grant = { Everyone = "read" }
 "#;
 
+/// Why the recipe is refused.
+fn refusal(site: &Site) -> String {
+    let refused = site
+        .build(".")
+        .args(["--host-build", "17763.973", "--output", "oci:layout"])
+        .output()
+        .unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    stderr(&refused)
+}
+
 /// The descriptors of a layer's entries below the drive.
 fn descriptors(site: &Site, layer: &Value) -> BTreeMap<String, SecurityDescriptor> {
     let digest = layer["digest"].as_str().unwrap().replace(':', "/");
@@ -56,13 +67,7 @@ fn descriptors_have_what_icacls_would_have_given() {
     const POOL: &str = "S-1-5-82-3006700770-424185619-1745488364-794895919-4004696415";
     let site = Site::new();
     site.write("recipe.toml", RECIPE);
-    let built = json_of(
-        site.build(".")
-            .args(["--host-build", "17763.973", "--tag", "1"])
-            .args(["--output", "oci:layout"]),
-    );
-    let layers = built["images"][0]["layers"].as_array().unwrap();
-    let found = descriptors(&site, layers.last().unwrap());
+    let found = descriptors(&site, &site.built_layer());
     let folder = "O:BAG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;;FA;;;BA)(A;OICIIO;GA;;;CO)(A;OICI;0x1200a9;;;BU)(A;CI;LC;;;BU)(A;CI;DC;;;BU)";
     let file = "O:BAG:SYD:(A;;FA;;;BA)(A;;FA;;;SY)(A;;0x1200a9;;;BU)";
     for (path, sddl) in [
@@ -114,26 +119,14 @@ fn rights_on_what_the_recipe_does_not_bring_go_by_what_the_base_has() {
             "inherit": "all",
         }])
     );
-    let refused = site
-        .build(".")
-        .args(["--host-build", "17763.973", "--output", "oci:layout"])
-        .output()
-        .unwrap();
-    assert_eq!(refused.status.code(), Some(2));
-    let said = stderr(&refused);
+    let said = refusal(&site);
     let nowhere = r"cannot grant rights on C:\inetpub: neither the base nor the recipe has it";
     assert!(said.contains(nowhere), "{said}");
     assert!(said.contains("hint: bring it with [[files]]"), "{said}");
 
     // What the base has, the build looks up.
     site.write("recipe.toml", recipe.replace("inetpub", "License.txt"));
-    let refused = site
-        .build(".")
-        .args(["--host-build", "17763.973", "--output", "oci:layout"])
-        .output()
-        .unwrap();
-    assert_eq!(refused.status.code(), Some(2));
-    let said = stderr(&refused);
+    let said = refusal(&site);
     let whole = r"cannot grant rights on C:\License.txt, a file or link of the base";
     assert!(said.contains(whole), "{said}");
 }

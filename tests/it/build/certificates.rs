@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::host_process::files_of;
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, stderr};
 use crate::support::programs::{component, skip};
 use crate::support::wine::{Wine, succeed, windows_path};
 
@@ -57,13 +57,7 @@ fn hivex_finds_the_certificate_and_openssl_reads_it() {
     let (Some(site), Some(hivexget)) = (with_certificates(), component("hivexget")) else {
         return;
     };
-    let built = json_of(
-        site.build(".")
-            .args(["--host-build", "17763.973", "--tag", "1"])
-            .args(["--output", "oci:layout"]),
-    );
-    let layers = built["images"][0]["layers"].as_array().unwrap();
-    let files = files_of(&site, layers.last().unwrap());
+    let files = files_of(&site, &site.built_layer());
     let software = files
         .iter()
         .find(|(path, _)| path == "Hives/Software_Delta");

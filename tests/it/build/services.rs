@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::host_process::files_of;
-use crate::site::{Site, json_of, stderr};
+use crate::site::{Site, stderr};
 use crate::support::programs::component;
 
 const RECIPE: &str = r#"
@@ -27,13 +27,7 @@ fn hivex_finds_the_service_as_windows_keeps_them() {
     };
     let site = Site::new();
     site.write("recipe.toml", RECIPE);
-    let built = json_of(
-        site.build(".")
-            .args(["--host-build", "17763.973", "--tag", "1"])
-            .args(["--output", "oci:layout"]),
-    );
-    let layers = built["images"][0]["layers"].as_array().unwrap();
-    let files = files_of(&site, layers.last().unwrap());
+    let files = files_of(&site, &site.built_layer());
     let system = files.iter().find(|(path, _)| path == "Hives/System_Delta");
     let hive = site.write("delta", &system.unwrap().1);
     let output = Command::new(&hivexget)
