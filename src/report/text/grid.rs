@@ -13,6 +13,9 @@ const GAP: usize = 2;
 /// A column's heading keeps so many characters, if it has them.
 const LEAST: usize = 12;
 
+/// What stands below a heading looks at most so wide.
+const MARK: usize = 2;
+
 /// The longest heading that is not shortened where there is room for it.
 const MOST: usize = 40;
 
@@ -28,7 +31,7 @@ impl Grid {
     /// A grid for these rows and columns, `width` characters wide.
     pub(super) fn new(corner: &str, rows: &[String], columns: &[String], width: usize) -> Self {
         let longest = |texts: &[String]| texts.iter().map(|text| text.chars().count()).max();
-        let total: usize = columns.iter().map(|text| text.chars().count() + GAP).sum();
+        let total: usize = columns.iter().map(|text| column_width(text)).sum();
         // What the columns do not take is for the headings of the rows; half of it at least, up to
         // what a heading may have.
         let least = (width / 2).min(MOST).max(width / 3).max(LEAST);
@@ -36,7 +39,7 @@ impl Grid {
             .unwrap_or(0)
             .max(corner.len())
             .min(least.max(width.saturating_sub(total)));
-        let room = width.saturating_sub(row_width).max(GAP + 2);
+        let room = width.saturating_sub(row_width).max(GAP + MARK);
         let even = room / columns.len().max(1);
         let most = longest(columns).unwrap_or(0).min(room - GAP);
         let mut kept = even
@@ -104,7 +107,7 @@ impl Grid {
         let mut bands = Vec::new();
         let (mut start, mut used) = (0, 0);
         for (index, heading) in self.columns.iter().enumerate() {
-            let needed = heading.chars().count().max(2) + GAP;
+            let needed = column_width(heading);
             if used + needed > self.width && index > start {
                 bands.push(start..index);
                 (start, used) = (index, 0);
@@ -114,6 +117,11 @@ impl Grid {
         bands.push(start..self.columns.len());
         bands
     }
+}
+
+/// How much room a column takes under a heading, with the gap in front of it.
+fn column_width(heading: &str) -> usize {
+    heading.chars().count().max(MARK) + GAP
 }
 
 fn distinct(texts: &[String]) -> usize {
@@ -157,6 +165,14 @@ mod tests {
             .filter_map(|line| line.split("  ").next())
             .collect();
         assert_ne!(heads[1], heads[2], "{text}");
+    }
+
+    #[test]
+    fn a_mark_may_be_wider_than_its_heading() {
+        let row = "ip-10-240-0-131.eu-west.lan (20348.2402)".to_owned();
+        for line in drawn(&[row], &[":".to_owned()], 20).lines() {
+            assert!(line.trim_end().chars().count() <= 20, "{line:?}");
+        }
     }
 
     proptest! {
