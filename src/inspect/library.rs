@@ -398,6 +398,10 @@ impl Inside for Shelved {
         self.checked(self.facts.file(path))
     }
 
+    fn lies_in(&self, folder: &ImagePath) -> Result<Answer<Vec<BaseFile>>, InsideError> {
+        self.checked(self.facts.lies_in(folder))
+    }
+
     fn folders_below(
         &self,
         path: &ImagePath,

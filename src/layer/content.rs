@@ -1,11 +1,12 @@
 //! What a layer holds, and the order in which it is written.
 
 use std::collections::HashMap;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use bytes::Bytes;
 
-use crate::files::Part;
+use crate::files::{self, Part};
 
 use super::descriptor::Security;
 use super::error::LayerError;
@@ -17,7 +18,7 @@ use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 pub struct Layer {
     pub(super) timestamp: u64,
     pub(super) files: Vec<Entry>,
-    hives: Vec<Entry>,
+    pub(super) hives: Vec<Entry>,
     pub(super) secured: Vec<Secured>,
 }
 
@@ -202,6 +203,24 @@ impl Entry {
             content,
             security: None,
             attributes: None,
+        }
+    }
+}
+
+impl Source {
+    /// The bytes, unless they are more than that many.
+    pub fn read(&self, most: u64) -> io::Result<Vec<u8>> {
+        match self {
+            Self::Path(path) => files::read(path, most),
+            Self::Bytes(bytes) => Ok(bytes.to_vec()),
+            Self::Part(part) => {
+                let mut bytes = Vec::new();
+                part.open()?.take(most + 1).read_to_end(&mut bytes)?;
+                if bytes.len() as u64 > most {
+                    return Err(io::ErrorKind::FileTooLarge.into());
+                }
+                Ok(bytes)
+            }
         }
     }
 }

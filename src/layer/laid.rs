@@ -1,24 +1,47 @@
 //! A base with layers over it that are not written anywhere yet: the next layer is fitted to both.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
 
+use crate::windows::hive::{Hive, Key, Semantics};
 use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, Inside, InsideError, Known};
 use crate::windows::path::ImagePath;
-use crate::windows::registry::KeyPath;
+use crate::windows::registry::upcase::{Folded, same};
+use crate::windows::registry::{KeyPath, Root};
 
-use super::content::{Content, Layer, arrange, is_below};
+use super::content::{Content, Entry, Layer, Source, arrange, is_below};
 use super::descriptor::{self, Security};
 use super::error::LayerError;
 use super::path::{LayerPath, WHITEOUT_PREFIX, fold};
 
-/// What is inside a base, with the files of layers laid over it. Its registry is the base's.
+/// The longest file that somebody may look into.
+const LONGEST: u64 = 4 << 20;
+
+/// What is inside a base, with the files and keys of layers laid over it.
 #[derive(Debug)]
 pub struct Laid<'a> {
     base: &'a dyn Inside,
-    files: BTreeMap<String, BaseFile>,
+    files: BTreeMap<String, LaidFile>,
     /// What of the base is gone, with all that is in it.
     deleted: BTreeSet<String>,
+    keys: BTreeMap<KeyPlace, BaseKey>,
+    /// Keys of the base that are gone, with all that is below them.
+    deleted_keys: BTreeSet<KeyPlace>,
+    knows_files: Result<bool, InsideError>,
 }
+
+/// A file or folder of a layer.
+#[derive(Debug, PartialEq, Eq)]
+struct LaidFile {
+    /// Its path from the drive's root, as it is spelled.
+    path: String,
+    file: BaseFile,
+    source: Option<Source>,
+}
+
+/// A hive, and the names on the way to a key in it.
+type KeyPlace = (Root, Vec<Folded>);
 
 impl<'a> Laid<'a> {
     /// A base without any layer over it.
@@ -27,23 +50,35 @@ impl<'a> Laid<'a> {
             base,
             files: BTreeMap::new(),
             deleted: BTreeSet::new(),
+            keys: BTreeMap::new(),
+            deleted_keys: BTreeSet::new(),
+            knows_files: base
+                .file(&ImagePath::drive())
+                .map(|drive| drive != Known::Unknown),
         }
     }
 
     /// Lays a layer over, once it is settled.
     pub fn lay(&mut self, layer: &Layer) -> Result<(), LayerError> {
-        if self.base.file(&ImagePath::drive())? == Known::Unknown {
-            return Ok(());
+        self.lay_files(layer)?;
+        for hive in &layer.hives {
+            self.lay_hive(hive)?;
         }
+        Ok(())
+    }
+
+    fn lay_files(&mut self, layer: &Layer) -> Result<(), LayerError> {
         let mut items = Vec::with_capacity(layer.files.len());
         arrange("Files", &layer.files, Some(&layer.secured), &mut items)?;
         for item in &items[1..] {
             let path = item.name.strip_prefix("Files/").unwrap_or_default();
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let mut source = None;
             let (kind, attributes, usual) = match item.content {
                 Content::Directory => (BaseFileKind::Folder, 0x10, &descriptor::DIRECTORY),
                 Content::Symlink { .. } => (BaseFileKind::Link, 0x400, &descriptor::FILE),
-                Content::File(_) => {
+                Content::File(from) => {
+                    source = Some(from.clone());
                     // A layer is fitted to what is there, whatever is in it.
                     let (size, sha256) = (0, [0; 32]);
                     let kind = BaseFileKind::File { size, sha256 };
@@ -64,43 +99,196 @@ impl<'a> Laid<'a> {
                 attributes: item.attributes.unwrap_or(attributes),
                 security: Some(item.security.map_or_else(|| usual.bytes(), Security::bytes)),
             };
-            self.files.insert(fold(path), file);
+            let laid = LaidFile {
+                path: path.to_owned(),
+                file,
+                source,
+            };
+            self.files.insert(fold(path), laid);
         }
         Ok(())
     }
-}
 
-impl Inside for Laid<'_> {
-    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
-        self.base.key(path)
+    fn lay_hive(&mut self, hive: &Entry) -> Result<(), LayerError> {
+        let (Some(root), Content::File(Source::Bytes(bytes))) =
+            (Root::from_delta_name(hive.path.as_str()), &hive.content)
+        else {
+            return Ok(());
+        };
+        let hive = Hive::read(bytes).map_err(|error| InsideError(Arc::new(error)))?;
+        let mut path = KeyPath::root_of(root);
+        for key in &hive.root.subkeys {
+            self.lay_key(&mut path, key)?;
+        }
+        Ok(())
     }
 
-    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+    fn lay_key(&mut self, above: &mut KeyPath, key: &Key<'_>) -> Result<(), InsideError> {
+        // Names that were written are names that keys may have.
+        if above.push(&key.name).is_err() {
+            return Ok(());
+        }
+        let semantics = key.layer.semantics;
+        let mut below = self.key(above)?;
+        let at = place(above);
+        if matches!(semantics, Semantics::Tombstone | Semantics::SupersedeTree) {
+            self.keys.retain(|own, _| !is_within(own, &at));
+            self.deleted_keys.insert(at.clone());
+            below = Known::Absent;
+        }
+        // What a key has beside the layer's values is as unknown as its base.
+        if semantics != Semantics::Tombstone && below != Known::Unknown {
+            let mut laid = below.present().unwrap_or_else(|| BaseKey {
+                security: Vec::new(),
+                class: None,
+                link: None,
+                values: Vec::new(),
+            });
+            laid.security = key.security.to_vec();
+            if !key.layer.inherit_class {
+                laid.class.clone_from(&key.class);
+            }
+            if semantics == Semantics::SupersedeLocal {
+                laid.values.clear();
+            }
+            for value in &key.values {
+                laid.values.retain(|(name, _)| !same(name, &value.name));
+                let data = value.data();
+                laid.values
+                    .extend(data.map(|data| (value.name.clone(), data)));
+            }
+            self.keys.insert(at, laid);
+        }
+        if semantics != Semantics::Tombstone {
+            for subkey in &key.subkeys {
+                self.lay_key(above, subkey)?;
+            }
+        }
+        above.pop();
+        Ok(())
+    }
+
+    /// What layers have at a path.
+    fn own(&self, path: &ImagePath) -> Known<&LaidFile> {
         let Ok(own) = LayerPath::try_from(path) else {
-            return self.base.file(path);
+            return Known::Unknown;
         };
         let key = fold(own.as_str());
         if let Some(file) = self.files.get(&key) {
-            return Ok(Known::Present(file.clone()));
+            return Known::Present(file);
         }
         let mut above = Some(key.as_str());
         while let Some(folder) = above {
             if self.deleted.contains(folder) {
-                return Ok(Known::Absent);
+                return Known::Absent;
             }
             above = folder.rsplit_once('\0').map(|(above, _)| above);
         }
-        self.base.file(path)
+        Known::Unknown
+    }
+
+    /// What layers have in a folder or anywhere below it, in the order of the paths.
+    fn own_below(&self, folder: &ImagePath) -> impl Iterator<Item = (&str, &LaidFile)> {
+        let above = LayerPath::try_from(folder);
+        let above = above.map_or_else(
+            |_| String::new(),
+            |above| format!("{}\0", fold(above.as_str())),
+        );
+        let files = self.files.range(above.clone()..);
+        files.map_while(move |(own, file)| Some((own.strip_prefix(&above)?, file)))
+    }
+}
+
+fn place(path: &KeyPath) -> KeyPlace {
+    let names = path.components().iter();
+    (path.root(), names.map(|name| Folded::new(name)).collect())
+}
+
+fn is_within((root, names): &KeyPlace, (of, above): &KeyPlace) -> bool {
+    root == of && names.starts_with(above)
+}
+
+impl Inside for Laid<'_> {
+    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+        let mut at = place(path);
+        if let Some(key) = self.keys.get(&at) {
+            return Ok(Known::Present(key.clone()));
+        }
+        while !at.1.is_empty() {
+            if self.deleted_keys.contains(&at) {
+                return Ok(Known::Absent);
+            }
+            at.1.pop();
+        }
+        self.base.key(path)
+    }
+
+    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        if !self.knows_files.clone()? {
+            return Ok(Known::Unknown);
+        }
+        match self.own(path) {
+            Known::Present(laid) => Ok(Known::Present(laid.file.clone())),
+            Known::Absent => Ok(Known::Absent),
+            Known::Unknown => self.base.file(path),
+        }
+    }
+
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        let is_folder = match self.file(folder)? {
+            Known::Unknown => return Ok(Known::Unknown),
+            Known::Present(found) => found.kind == BaseFileKind::Folder,
+            Known::Absent => false,
+        };
+        if !is_folder {
+            return Ok(Known::Absent);
+        }
+        let of_base = self.base.lies_in(folder)?.present().unwrap_or_default();
+        let is_seen = |file: &BaseFile| {
+            let path = folder.join(&file.name);
+            path.map_or(true, |path| self.own(&path) == Known::Unknown)
+        };
+        let mut found: Vec<BaseFile> = of_base.into_iter().filter(is_seen).collect();
+        let own = self.own_below(folder);
+        let own = own.filter(|(inside, _)| !inside.contains('\0'));
+        found.extend(own.map(|(_, laid)| laid.file.clone()));
+        Ok(Known::Present(found))
     }
 
     fn folders_below(
         &self,
         path: &ImagePath,
     ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
-        self.base.folders_below(path)
+        let of_base = match self.base.folders_below(path)? {
+            Known::Unknown => return Ok(Known::Unknown),
+            Known::Absent => Vec::new(),
+            Known::Present(found) => found,
+        };
+        let seen = of_base
+            .into_iter()
+            .filter(|(path, _)| self.own(path) == Known::Unknown);
+        let own = self.own_below(path).filter_map(|(_, laid)| {
+            let path: ImagePath = format!("/{}", laid.path).parse().ok()?;
+            (laid.file.kind == BaseFileKind::Folder).then(|| (path, laid.file.clone()))
+        });
+        let mut found: Vec<(ImagePath, BaseFile)> = seen.chain(own).collect();
+        found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));
+        Ok(Known::Present(found))
     }
 
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
-        self.base.content(path)
+        let source = match self.own(path) {
+            Known::Present(laid) => laid.source.as_ref(),
+            Known::Absent => None,
+            Known::Unknown => return self.base.content(path),
+        };
+        let Some(source) = source else {
+            return Ok(Known::Absent);
+        };
+        match source.read(LONGEST) {
+            Ok(bytes) => Ok(Known::Present(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Ok(Known::Unknown),
+            Err(error) => Err(InsideError(Arc::new(error))),
+        }
     }
 }

@@ -9,6 +9,8 @@ use serde::Serialize;
 use super::source::FileSource;
 use crate::foreign::Foreign;
 use crate::oci::document::ContainerConfig;
+use crate::windows::access::Access;
+use crate::windows::iis::config::ConfigEdit;
 use crate::windows::inside::Needs;
 use crate::windows::path::ImagePath;
 use crate::windows::registry::RegistryEdit;
@@ -47,6 +49,12 @@ pub struct PlannedLayer {
     /// The registry, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub registry: Vec<RegistryEdit>,
+    /// The rights that it grants, in order, once its files are there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub access: Vec<Access>,
+    /// The server's own configuration of IIS, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub iis: Vec<ConfigEdit>,
 }
 
 /// A file or folder in a layer.
@@ -80,7 +88,7 @@ pub enum PlannedContent {
 impl PlannedLayer {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.registry.is_empty()
+        *self == Self::default()
     }
 }
 

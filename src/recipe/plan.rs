@@ -179,6 +179,14 @@ impl Plan {
             .collect()
     }
 
+    /// Whether IIS's own configuration gets changes.
+    pub fn changes_server(&self) -> bool {
+        let settings = self.iis.as_ref();
+        let mut layers = self.instructions.iter().flat_map(Instructions::layers);
+        settings.is_some_and(|iis| !iis.server_edits().is_empty())
+            || layers.any(|layer| !layer.iis.is_empty())
+    }
+
     /// What has to be known of the base before the image can be made.
     pub fn needs(&self) -> Needs {
         let instructions = self.instructions.as_ref();
@@ -188,11 +196,10 @@ impl Plan {
         if self.path.is_some() {
             needs.hives.insert(Root::System);
         }
-        if self
-            .iis
-            .as_ref()
-            .is_some_and(|iis| !iis.server_edits().is_empty())
-        {
+        for layer in instructions.into_iter().flat_map(Instructions::layers) {
+            needs.hives.extend(hive::needed(&layer.registry));
+        }
+        if self.changes_server() {
             needs
                 .contents
                 .extend(server_config().into_iter().chain(schema_files()));

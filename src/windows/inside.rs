@@ -83,6 +83,9 @@ pub trait Inside: fmt::Debug + Send + Sync {
     /// The file or folder at that path.
     fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError>;
 
+    /// What lies right in a folder, in no order; absent where no folder is.
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError>;
+
     /// The folders below a folder, each before those in it, with their paths.
     fn folders_below(
         &self,
@@ -108,6 +111,10 @@ impl Inside for Unseen {
     }
 
     fn file(&self, _: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
+    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
         Ok(Known::Unknown)
     }
 

@@ -608,7 +608,7 @@ impl Evaluation<'_> {
         }
         let layer = PlannedLayer {
             entries: draft.done(),
-            registry: Vec::new(),
+            ..PlannedLayer::default()
         };
         state.add_layer(copied(copy), layer);
         Ok(())

@@ -106,6 +106,7 @@ pub(super) fn carry_out(
         layer: PlannedLayer {
             entries: running.entries.into_values().collect(),
             registry: running.edits,
+            ..PlannedLayer::default()
         },
         notes: running.notes,
     })

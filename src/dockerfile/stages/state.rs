@@ -172,7 +172,7 @@ impl State {
         });
         let layer = PlannedLayer {
             entries: entries.into_iter().collect(),
-            registry: Vec::new(),
+            ..PlannedLayer::default()
         };
         self.add_layer(format!("WORKDIR {folder}"), layer);
         self.config.working_dir = Some(folder.to_string());

@@ -19,6 +19,7 @@ use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Pl
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan, PlannedLayer};
+use crate::windows::access::Access;
 use crate::windows::hive::{FileTime, empty_hive, layer_hives};
 use crate::windows::inside::{BaseFileKind, Inside, Known, Unseen};
 use crate::windows::path::ImagePath;
@@ -175,7 +176,6 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
 
 fn describe(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, DirectError> {
     let mut layer = describe_files(plan, base, timestamp)?;
-    layer.settle(base.inside)?;
     let edits = plan.registry_edits(base.inside)?;
     add_hives(&mut layer, &edits, base.inside, timestamp)?;
     Ok(layer)
@@ -207,13 +207,10 @@ fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, 
     if let Some(settings) = &plan.iis {
         iis::configure(&mut layer, settings, base.inside)?;
     }
-    if !plan.access.is_empty() {
-        layer.settle(base.inside)?;
-        layer.grant(&plan.access, base.inside)?;
-    }
     if plan.base.os_version.is_none() && base.image.manifest().layers.is_empty() {
         bottom(&mut layer, file_time(timestamp))?;
     }
+    fit(&mut layer, &plan.access, base.inside)?;
     Ok(layer)
 }
 
@@ -224,9 +221,20 @@ fn describe_step(
 ) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     layer.planned_entries(&step.entries)?;
-    layer.settle(inside)?;
+    iis::configure_server(&mut layer, &step.iis, inside)?;
+    fit(&mut layer, &step.access, inside)?;
     add_hives(&mut layer, &step.registry, inside, timestamp)?;
     Ok(layer)
+}
+
+/// Fits the files to what they are laid over, and grants rights on them.
+fn fit(layer: &mut Layer, access: &[Access], inside: &dyn Inside) -> Result<(), DirectError> {
+    layer.settle(inside)?;
+    if !access.is_empty() {
+        layer.grant(access, inside)?;
+        layer.settle(inside)?;
+    }
+    Ok(())
 }
 
 /// What Windows wants to see in the bottom layer of an image: all its hives, though nothing is in

@@ -1,13 +1,11 @@
 //! Settings of IIS without IIS: those of a site go into its `web.config`, in the layer, and those of
 //! the server into the base's `applicationHost.config`, of which the layer brings another version.
 
-use std::io::{self, Read};
-use std::path::Path;
+use std::io;
 
 use super::error::DirectError;
-use crate::files;
 use crate::layer::{Layer, LayerError, LayerPath, Source};
-use crate::recipe::Plan;
+use crate::recipe::{Instructions, Plan};
 use crate::windows::iis::config::{ConfigEdit, EditError, Location, Schema, Server};
 use crate::windows::iis::web_config::merge;
 use crate::windows::iis::{IisSettings, schema_files, server_config};
@@ -19,10 +17,13 @@ const LARGEST: u64 = 4 << 20;
 
 /// Refuses settings of the server where nobody knows what it is like.
 pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectError> {
-    let Some(file) = plan.iis.as_ref().and_then(needed) else {
+    let Some(file) = server_config().filter(|_| plan.changes_server()) else {
         return Ok(());
     };
-    let is_ours = plan.files.iter().any(|planned| planned.target == file);
+    let layers = plan.instructions.iter().flat_map(Instructions::layers);
+    let mut made = layers.flat_map(|layer| &layer.entries);
+    let is_ours = plan.files.iter().any(|planned| planned.target == file)
+        || made.any(|entry| entry.path == file);
     if is_ours {
         return Ok(());
     }
@@ -37,12 +38,6 @@ pub(super) fn check_seen(plan: &Plan, inside: &dyn Inside) -> Result<(), DirectE
     }
 }
 
-/// The server's configuration, where settings are to go into it.
-fn needed(settings: &IisSettings) -> Option<ImagePath> {
-    let is_needed = !settings.server_edits().is_empty();
-    is_needed.then(server_config).flatten()
-}
-
 /// Puts the settings into the files that the layer brings, or brings others. What `web.config` the
 /// base may have is not looked at: those of Microsoft have none. Where nobody has looked into the
 /// base, what is for the server is left out.
@@ -53,10 +48,7 @@ pub(super) fn configure(
 ) -> Result<(), DirectError> {
     let mut for_server = settings.server_edits();
     let mut for_site = settings.site_edits();
-    if let Some(file) = server_config()
-        && let Some((bytes, name)) = existing(layer, &file, inside)?
-    {
-        let mut server = read_server(&bytes, &name, inside)?;
+    if let Some((file, server)) = server(layer, inside)? {
         if let Ok(site) = settings.site.as_str().parse::<Location>() {
             for edit in std::mem::take(&mut for_site) {
                 let is_delegated = server.is_delegated(&edit.section, &site);
@@ -68,14 +60,54 @@ pub(super) fn configure(
                 }
             }
         }
-        for edit in &for_server {
-            server.apply(edit).map_err(refused(edit))?;
-        }
-        if let Some(changed) = server.finish() {
-            bring(layer, &file, changed)?;
-        }
+        change(layer, &file, server, &for_server)?;
     }
     site_config(layer, settings, &for_site)
+}
+
+/// Changes the server's own configuration as an instruction does, in the same way.
+pub(super) fn configure_server(
+    layer: &mut Layer,
+    edits: &[ConfigEdit],
+    inside: &dyn Inside,
+) -> Result<(), DirectError> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    match server(layer, inside)? {
+        Some((file, server)) => change(layer, &file, server, edits),
+        None => Ok(()),
+    }
+}
+
+/// The server's configuration as the layer will have it or the base has it, and where it is.
+fn server(
+    layer: &mut Layer,
+    inside: &dyn Inside,
+) -> Result<Option<(ImagePath, Server)>, DirectError> {
+    let Some(file) = server_config() else {
+        return Ok(None);
+    };
+    let Some((bytes, name)) = existing(layer, &file, inside)? else {
+        return Ok(None);
+    };
+    let server = read_server(&bytes, &name, inside)?;
+    Ok(Some((file, server)))
+}
+
+fn change(
+    layer: &mut Layer,
+    file: &ImagePath,
+    mut server: Server,
+    edits: &[ConfigEdit],
+) -> Result<(), DirectError> {
+    for edit in edits {
+        server.apply(edit).map_err(refused(edit))?;
+    }
+    match server.finish() {
+        Some(changed) => bring(layer, file, changed),
+        None => Ok(()),
+    }
 }
 
 fn refused(edit: &ConfigEdit) -> impl FnOnce(EditError) -> DirectError {
@@ -153,32 +185,21 @@ fn site_config(
 
 /// What a file of the layer holds, and what to call it.
 fn content(source: &Source, path: &LayerPath) -> Result<(Vec<u8>, String), DirectError> {
-    Ok(match source {
-        Source::Path(file) => (read(file)?, file.display().to_string()),
-        Source::Bytes(bytes) => (bytes.to_vec(), path.to_string()),
-        Source::Part(part) => {
-            let mut bytes = Vec::new();
-            let read = part
-                .open()
-                .and_then(|part| part.take(LARGEST + 1).read_to_end(&mut bytes));
-            read.map_err(LayerError::Write)?;
-            (bytes, path.to_string())
-        }
-    })
-}
-
-fn read(path: &Path) -> Result<Vec<u8>, LayerError> {
-    let failed = |source| LayerError::Read {
-        path: path.to_owned(),
-        source,
+    let name = match source {
+        Source::Path(file) => file.display().to_string(),
+        Source::Bytes(_) | Source::Part(_) => path.to_string(),
     };
-    files::read(path, LARGEST).map_err(|error| match error.kind() {
-        io::ErrorKind::FileTooLarge => {
-            let problem = "it is larger than any configuration that IIS reads";
-            failed(io::Error::new(io::ErrorKind::FileTooLarge, problem))
-        }
-        _ => failed(error),
-    })
+    let bytes = source.read(LARGEST).map_err(|error| LayerError::Read {
+        path: name.clone().into(),
+        source: match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                let problem = "it is larger than any configuration that IIS reads";
+                io::Error::new(io::ErrorKind::FileTooLarge, problem)
+            }
+            _ => error,
+        },
+    })?;
+    Ok((bytes, name))
 }
 
 #[cfg(test)]
@@ -216,6 +237,10 @@ mod tests {
                 }),
                 _ => Known::Absent,
             })
+        }
+
+        fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+            Ok(Known::Unknown)
         }
 
         fn folders_below(

@@ -300,6 +300,17 @@ impl Inside for BaseFacts {
         }
     }
 
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        Ok(match self.file(folder)? {
+            Known::Unknown => Known::Unknown,
+            Known::Present(found) if found.kind == BaseFileKind::Folder => {
+                let listed = self.folder(folder)?.into_iter();
+                Known::Present(listed.map(|listed| listed.file).collect())
+            }
+            Known::Absent | Known::Present(_) => Known::Absent,
+        })
+    }
+
     fn folders_below(
         &self,
         path: &ImagePath,

@@ -42,6 +42,10 @@ impl Inside for Base {
         Ok(found.map_or(Known::Absent, |(_, file)| Known::Present(file.clone())))
     }
 
+    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
     fn folders_below(
         &self,
         path: &ImagePath,

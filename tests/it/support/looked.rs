@@ -162,6 +162,19 @@ impl Inside for Looked {
         Ok(file.cloned().map_or(Known::Absent, Known::Present))
     }
 
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        let names = folded(folder.components());
+        let Some(files) = &self.files else {
+            return Ok(Known::Unknown);
+        };
+        let inside = files
+            .iter()
+            .filter(|(path, _)| path.len() == names.len() + 1 && path.starts_with(&names));
+        Ok(Known::Present(
+            inside.map(|(_, file)| file.clone()).collect(),
+        ))
+    }
+
     fn folders_below(
         &self,
         _: &ImagePath,

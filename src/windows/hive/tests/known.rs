@@ -269,6 +269,10 @@ impl Inside for Odd {
         Ok(Known::Unknown)
     }
 
+    fn lies_in(&self, _: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        Ok(Known::Unknown)
+    }
+
     fn folders_below(
         &self,
         _: &ImagePath,
