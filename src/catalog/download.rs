@@ -18,7 +18,7 @@ use super::set::{Member, Role};
 use crate::diagnose::{Blame, Diagnose};
 use crate::files;
 use crate::net::{
-    Digest, Exchange, FileError, Hasher, Http, HttpError, Line, PartialFile, Transfer,
+    Digest, Exchange, FileError, Hasher, Http, HttpError, Line, PartialFile, Redirects, Transfer,
     TransferError, Vouched, host_of, shown,
 };
 use crate::windows::update::Kb;
@@ -67,9 +67,6 @@ pub enum DownloadError {
     /// A file could not be looked at to its end, by a fault of this program.
     #[error("cannot examine what was downloaded")]
     Worker(#[source] JoinError),
-    /// The time limit, while another process was at the file.
-    #[error(transparent)]
-    Waiting(#[from] HttpError),
     /// Nothing to verify the file with.
     #[error("the catalog gives no digest for {0}, so nothing can tell whether it is genuine")]
     NoDigest(String),
@@ -101,6 +98,14 @@ pub enum DownloadError {
         /// What the search result says.
         expected: u64,
     },
+    /// A page for people came.
+    #[error("the server sent a web page ({kind}) in place of {name}")]
+    Page {
+        /// The file.
+        name: String,
+        /// Its media type.
+        kind: String,
+    },
     /// The bytes are not the catalog's.
     #[error("{name} from {url} is not what the catalog lists: it has {found}, expected {expected}")]
     Digest {
@@ -127,8 +132,8 @@ impl Diagnose for DownloadError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NoDigest(_) => "to take it all the same, over TLS, add --without-digest",
-            Self::Http { source, .. } | Self::Waiting(source) => return source.hint(),
-            Self::Digest { .. } | Self::Size { .. } => {
+            Self::Http { source, .. } => return source.hint(),
+            Self::Digest { .. } | Self::Size { .. } | Self::Page { .. } => {
                 "a proxy or a mirror in between may have changed the file; it was not kept"
             }
             _ => return None,
@@ -146,8 +151,6 @@ impl Diagnose for DownloadError {
 
 /// Files that are downloaded at the same time; the set of an update rarely has more.
 const PARALLEL: usize = 4;
-/// How often it is looked whether another process is done.
-const PULSE: Duration = Duration::from_millis(200);
 /// How long a host may take to show whether it speaks TLS.
 const PROBE_TIME: Duration = Duration::from_secs(10);
 
@@ -245,7 +248,8 @@ impl<'f> Job<'f> {
         let mut partial = match PartialFile::served(&self.target, self.digest).await? {
             Some(partial) => partial,
             None => {
-                let partial = self.wait(http).await?;
+                let waiting = PartialFile::awaited(http, &self.target, self.digest);
+                let partial = waiting.await.map_err(|error| self.failed(error))?;
                 if let Some(fetched) = self.already_there(http).await? {
                     line.done("already there");
                     return Ok(fetched);
@@ -254,34 +258,7 @@ impl<'f> Job<'f> {
             }
         };
         self.transfer(http, &mut partial, &line).await?;
-        if partial.was_resumed() && !self.is_expected(&partial.digest()) {
-            // Bytes of two states of the file, perhaps; in one piece it may be right.
-            http.progress().note(&format!(
-                "{} does not fit together with what an earlier try left; beginning again",
-                self.file.name
-            ));
-            partial.restart()?;
-            self.transfer(http, &mut partial, &line).await?;
-        }
         self.keep(partial, &line).await
-    }
-
-    /// Waits for another process that downloads the same file, and takes its place.
-    async fn wait(&self, http: &Http) -> Result<PartialFile, DownloadError> {
-        http.progress().note(&format!(
-            "another process is downloading {}; waiting for it",
-            self.target.display()
-        ));
-        let what = format!("wait for {}", self.file.name);
-        let waiting = async {
-            loop {
-                tokio::time::sleep(PULSE).await;
-                if let Some(partial) = PartialFile::served(&self.target, self.digest).await? {
-                    return Ok(partial);
-                }
-            }
-        };
-        http.bounded(&what, waiting).await
     }
 
     fn is_expected(&self, found: &Digest) -> bool {
@@ -334,22 +311,28 @@ impl<'f> Job<'f> {
             url: &self.url,
             vouched,
             size: self.size,
+            redirects: Redirects::SameOrigin,
+            takes_pages: false,
             line,
         };
-        let name = || self.file.name.clone();
-        transfer.run(partial).await.map_err(|error| match error {
-            TransferError::Http(source) => DownloadError::Http {
-                name: name(),
-                source,
-            },
+        let is_right = |found: &Digest| self.is_expected(found);
+        let coming = transfer.run_until(partial, &self.file.name, is_right);
+        coming.await.map_err(|error| self.failed(error))
+    }
+
+    fn failed(&self, error: TransferError) -> DownloadError {
+        let name = self.file.name.clone();
+        match error {
+            TransferError::Http(source) => DownloadError::Http { name, source },
             TransferError::File(error) => error.into(),
             TransferError::Size { found, expected } => DownloadError::Size {
                 host: host_of(&self.url),
-                name: name(),
+                name,
                 found,
                 expected,
             },
-        })
+            TransferError::Page(kind) => DownloadError::Page { name, kind },
+        }
     }
 
     /// Gives a whole file its name, if it is the right one.

@@ -30,6 +30,7 @@ use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
 use crate::engine::direct::{AssembleOptions, DirectEngine};
+use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
 use crate::engine::plans::PlannedImage;
 use crate::engine::publication::{Naming, Publication};
@@ -82,6 +83,10 @@ pub(super) struct Build {
     /// Print the plan and build nothing
     #[arg(long)]
     dry_run: bool,
+    /// Note in wincimg.lock, beside the recipe or the Dockerfile, what each download is that no
+    /// checksum there pins
+    #[arg(long, conflicts_with = "dry_run")]
+    update_lock: bool,
     /// How the recipe's layer is compressed
     #[arg(long, value_enum, default_value = "gzip")]
     compression: CompressionArg,
@@ -174,7 +179,10 @@ impl Build {
         if let (Some(file), EngineArg::Docker) = (request.dockerfile(), self.engine) {
             return Err(dockerfile_for_docker(file));
         }
-        self.engine.rehearse(&request.drafts()?)?;
+        let mut supply = request.supply(self.manner(), session)?;
+        let drafts = request.drafts()?;
+        request.check_pins(&drafts, &supply)?;
+        self.engine.rehearse(&drafts)?;
         let created = source_date_epoch()?;
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
@@ -189,7 +197,8 @@ impl Build {
                 Engine::Docker => Purpose::Dockerfile,
             };
             look(&mut images, purpose, &registry, session).await?;
-            request.look_again(&mut images, &registry, session).await?;
+            let looking = request.look_again(&mut images, &registry, &mut supply, session);
+            looking.await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
@@ -241,6 +250,14 @@ impl Build {
             };
             self.print(&delivered, kept, request.left_out())
         })
+    }
+
+    fn manner(&self) -> Manner {
+        match (self.dry_run, self.update_lock) {
+            (true, _) => Manner::Offline,
+            (false, true) => Manner::Noting,
+            (false, false) => Manner::Pinned,
+        }
     }
 
     /// Refuses places that nothing can be sent to before anything is asked of the network.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use clap::Args;
 
+use crate::files::Kept;
 use crate::inspect::library::{FactsCache, Library};
+use crate::net::Downloads;
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 
@@ -17,7 +19,8 @@ pub(super) struct CacheArgs {
     /// caches, such as ~/.cache]
     #[arg(long, global = true, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
-    /// Keep no more than this much there about what is inside bases, such as 500M; 0 keeps nothing
+    /// Keep no more than this much there about what is inside bases, and as much of downloads, such as
+    /// 500M; 0 keeps nothing
     #[arg(
         long,
         global = true,
@@ -33,6 +36,12 @@ impl CacheArgs {
     pub(super) fn folder(&self) -> Option<PathBuf> {
         let named = self.cache_dir.clone();
         named.or_else(|| Some(users_folder()?.join("wincimg")))
+    }
+
+    /// What was downloaded.
+    pub(super) fn downloads(&self) -> Downloads {
+        let folder = self.folder().map(|folder| folder.join("downloads"));
+        Downloads::new(folder.map(|folder| Kept::new(folder, self.cache_size)))
     }
 
     /// Who knows what is inside bases.

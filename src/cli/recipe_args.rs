@@ -15,6 +15,7 @@ use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
 use crate::dockerfile::stages::{Request, Stages};
+use crate::engine::downloads::{Lock, Manner, Supply};
 use crate::engine::inside::{Purpose, look_inside};
 use crate::engine::plans::{Blueprint, BuildRequest, PlanError, PlannedImage, TargetHost};
 use crate::layer::secrets;
@@ -22,7 +23,11 @@ use crate::oci::base::{BaseRegistry, HostProcessBase, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 use crate::recipe::dockerignore::FILE_NAME;
-use crate::recipe::{Plan, Recipe, Settings, shipped};
+use crate::recipe::{Plan, Recipe, Settings, Wants, shipped};
+use crate::rollout::command_line;
+
+/// The flag that has downloads noted.
+pub(super) const UPDATE_LOCK: &str = "--update-lock";
 
 /// What is built, and the hosts that its images are for.
 #[derive(Debug, Args)]
@@ -276,18 +281,54 @@ impl Wanted<'_> {
         }
     }
 
-    /// Carries a Dockerfile out on bases of which more is known by now.
+    /// The files that are downloaded: those that are pinned, or where that is said all of them.
+    pub(super) fn supply(&self, manner: Manner, session: &Session) -> Result<Supply, Failure> {
+        let folder = match &self.blueprint {
+            Plans::Recipe(recipe) => recipe.folder(),
+            Plans::Dockerfile(stages) => stages.file().parent(),
+        };
+        let lock = folder.map(Lock::in_folder).transpose()?;
+        let mut words = vec!["wincimg".to_owned()];
+        let arguments = std::env::args_os().skip(1);
+        words.extend(arguments.map(|word| word.to_string_lossy().into_owned()));
+        words.push(UPDATE_LOCK.to_owned());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let store = session.cache.downloads();
+        Ok(Supply::new(manner, store, lock, command_line(&words)))
+    }
+
+    /// Refuses a recipe's downloads that nothing pins.
+    pub(super) fn check_pins(&self, drafts: &[Plan], supply: &Supply) -> Result<(), Failure> {
+        let Plans::Recipe(recipe) = &self.blueprint else {
+            return Ok(());
+        };
+        for draft in drafts {
+            supply.check(&draft.wants(recipe.origin()))?;
+        }
+        Ok(())
+    }
+
+    /// Brings what is downloaded, and carries a Dockerfile out on bases of which more is known by now.
     pub(super) async fn look_again(
         &self,
         images: &mut [PlannedImage],
         registry: &Registry,
+        supply: &mut Supply,
         session: &Session,
     ) -> Result<(), Failure> {
         let hosts = self.hosts.targets();
         let request = self.request(&hosts, true);
-        Ok(request
-            .look_again(images, registry, &display(session))
-            .await?)
+        let progress = display(session);
+        let looking = request.look_again(images, registry, supply, &progress);
+        let lacking = looking.await?;
+        tell_what_is_lacking(&lacking, supply, session);
+        if let Some((lock, written)) = supply.write_lock()? {
+            session.note(format_args!(
+                "{lock}: {} new, {} changed, {} as before",
+                written.new, written.changed, written.same
+            ));
+        }
+        Ok(())
     }
 
     /// Finds the bases and fills the recipe in for each; what was passed over is said on the way.
@@ -374,6 +415,21 @@ pub(super) async fn look(
         }
     }
     Ok(())
+}
+
+/// Tells what a build would download first.
+fn tell_what_is_lacking(lacking: &Wants, supply: &Supply, session: &Session) {
+    let not_pinned = supply.not_pinned(lacking);
+    for (url, want) in lacking {
+        if not_pinned.contains(&url.as_str()) {
+            session.warn(format_args!(
+                "{}: nothing says what {url} has to be: build with {UPDATE_LOCK} once",
+                want.place
+            ));
+        } else {
+            session.note(format_args!("{}: a build downloads {url}", want.place));
+        }
+    }
 }
 
 /// Tells in one line which files look like secrets.

@@ -14,6 +14,7 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, look};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{self, DOCKERFILE, Rendered, render};
+use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
 use crate::engine::plans::PlannedImage;
 
@@ -54,13 +55,22 @@ impl Render {
         let wanted = self
             .recipe
             .read(&DockerfileArgs::default(), Vec::new(), session)?;
-        for draft in wanted.drafts()? {
+        let manner = match self.output {
+            Some(_) => Manner::Pinned,
+            None => Manner::Offline,
+        };
+        let mut supply = wanted.supply(manner, session)?;
+        let drafts = wanted.drafts()?;
+        wanted.check_pins(&drafts, &supply)?;
+        for draft in drafts {
             dockerfile::rehearse(&draft)?;
         }
         let registry = self.recipe.connect(progress::display(session))?;
         let images = registry_args::run(async {
             let mut images = wanted.plan(true, &registry, session).await?;
             look(&mut images, Purpose::Dockerfile, &registry, session).await?;
+            let looking = wanted.look_again(&mut images, &registry, &mut supply, session);
+            looking.await?;
             Ok(images)
         })?;
         let several = images.len() > 1;

@@ -115,6 +115,9 @@ impl Rendered {
                     });
                     copied.map(drop).map_err(failed)?;
                 }
+                ContextContent::File(Source::Lacking { url, .. }) => {
+                    return Err(failed(io::Error::other(format!("{url} is not downloaded"))));
+                }
                 ContextContent::File(Source::Path(source)) => {
                     fs::copy(source, &path).map_err(|error| OutputError::Copy {
                         path: source.clone(),

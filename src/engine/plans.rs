@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
+use super::downloads::{Supply, SupplyError};
 use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::dockerfile::stages::{Bases, ImageFiles, Inputs, StageBase, StageError, Stages};
 use crate::inspect::{TakeError, take};
@@ -21,7 +22,9 @@ use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::Source;
 use crate::progress::Progress;
-use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings};
+use crate::recipe::{
+    NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings, Want, Wants,
+};
 use crate::windows::compat::{HostBuild, generation};
 use crate::windows::inside::{Inside, Unseen};
 use crate::windows::search_path::VARIABLE;
@@ -196,6 +199,9 @@ pub enum PlanError {
     /// The Dockerfile cannot be carried out.
     #[error(transparent)]
     Dockerfile(#[from] StageError),
+    /// Files of servers could not be had.
+    #[error(transparent)]
+    Supply(Box<SupplyError>),
     /// Files of another image could not be had.
     #[error(transparent)]
     Take(#[from] TakeError),
@@ -213,11 +219,18 @@ pub enum PlanError {
     Resolve(#[from] ResolveError),
 }
 
+impl From<SupplyError> for PlanError {
+    fn from(error: SupplyError) -> Self {
+        Self::Supply(Box::new(error))
+    }
+}
+
 impl Diagnose for PlanError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Recipe(error) => error.hint(),
             Self::Dockerfile(error) => error.hint(),
+            Self::Supply(error) => error.hint(),
             Self::Take(error) => error.hint(),
             Self::Name(error) => error.hint(),
             Self::HostProcess(error) => error.hint(),
@@ -241,6 +254,7 @@ impl Diagnose for PlanError {
         match self {
             Self::Recipe(error) => error.blame(),
             Self::Dockerfile(error) => error.blame(),
+            Self::Supply(error) => error.blame(),
             Self::Take(error) => error.blame(),
             Self::Name(error) => error.blame(),
             Self::HostProcess(error) => error.blame(),
@@ -355,16 +369,44 @@ impl BuildRequest<'_> {
         self.hosts.iter().map(plan_for).collect()
     }
 
-    /// Takes files of other images out of them, and carries a Dockerfile out once more, on bases of
-    /// which more is known by now.
+    /// Brings what recipes name of servers, and tells their plans.
+    async fn bring(
+        &self,
+        recipe: &Recipe,
+        images: &mut [PlannedImage],
+        registry: &Registry,
+        supply: &mut Supply,
+    ) -> Result<Wants, PlanError> {
+        let mut wants = Wants::new();
+        for image in &*images {
+            add(&mut wants, image.plan.wants(recipe.origin()));
+        }
+        supply.bring(&wants, registry.http()).await?;
+        for image in images {
+            image
+                .plan
+                .downloads_mut()
+                .for_each(|file| supply.tell(file));
+        }
+        wants.retain(|url, _| !supply.here().contains_key(url));
+        Ok(wants)
+    }
+
+    /// Takes files of other images out of them and brings those of servers, and carries a Dockerfile
+    /// out once more, on bases of which more is known by now. What is lacking then is told: servers
+    /// may not have been asked.
     pub async fn look_again(
         &self,
         images: &mut [PlannedImage],
         registry: &Registry,
+        supply: &mut Supply,
         progress: &Arc<dyn Progress>,
-    ) -> Result<(), PlanError> {
-        let Blueprint::Dockerfile(stages) = &self.blueprint else {
-            return Ok(());
+    ) -> Result<Wants, PlanError> {
+        let stages = match &self.blueprint {
+            Blueprint::Recipe(recipe, _) => {
+                return self.bring(recipe, images, registry, supply).await;
+            }
+            Blueprint::Dockerfile(stages) => stages,
         };
         let mut known: Vec<(Digest, BTreeSet<String>, ImageFiles)> = Vec::new();
         for image in images {
@@ -408,7 +450,7 @@ impl BuildRequest<'_> {
                 }
             }
         }
-        Ok(())
+        Ok(Wants::new())
     }
 
     /// The hosts whose bases are looked for: of those that share an image the oldest.
@@ -525,6 +567,27 @@ impl BuildRequest<'_> {
     fn shares(&self) -> bool {
         self.is_shared && self.wanted == Match::Nearest
     }
+}
+
+/// Takes in what else is wanted.
+fn add(wants: &mut Wants, more: Wants) {
+    for (url, want) in more {
+        match wants.get_mut(&url) {
+            Some(known) => add_want(known, want),
+            None => {
+                wants.insert(url, want);
+            }
+        }
+    }
+}
+
+fn add_want(known: &mut Want, more: Want) {
+    for digest in more.digests {
+        if !known.digests.contains(&digest) {
+            known.digests.push(digest);
+        }
+    }
+    known.follows &= more.follows;
 }
 
 /// What to say where a Dockerfile names another Windows than the host gets.

@@ -5,11 +5,13 @@
 pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 
 mod draft;
+mod kept;
 mod open;
 mod part;
 mod spool;
 
 pub use draft::{Draft, is_draft, write};
+pub use kept::Kept;
 pub use open::{Bounded, open, open_stream, read, read_text};
 pub use part::{Part, Parts};
 pub use spool::Spool;

@@ -69,6 +69,20 @@ impl Write for Counted<'_> {
 }
 
 impl Part {
+    /// All of a file, which stays readable where it is removed meanwhile.
+    pub fn of_file(path: &Path) -> io::Result<Self> {
+        Self::of(super::open(path)?, path)
+    }
+
+    /// The same for one that is open.
+    pub fn of(file: File, path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            offset: 0,
+            length: file.metadata()?.len(),
+            spool: Arc::new(Spool::of(file, path)),
+        })
+    }
+
     /// Its bytes.
     pub fn length(&self) -> u64 {
         self.length

@@ -73,6 +73,22 @@ impl Spool {
         })
     }
 
+    /// A file that others made, kept open. On Linux it can be opened again when its name is gone.
+    pub(super) fn of(file: File, path: &Path) -> Self {
+        #[cfg(target_os = "linux")]
+        let path = Some(super::draft::path_of(&file))
+            .filter(|open| open.is_file())
+            .unwrap_or_else(|| path.to_owned());
+        Self {
+            file,
+            #[cfg(target_os = "linux")]
+            path,
+            #[cfg(not(target_os = "linux"))]
+            path: path.to_owned(),
+            _named: None,
+        }
+    }
+
     /// Where it can be opened.
     pub fn path(&self) -> &Path {
         &self.path

@@ -60,6 +60,9 @@ fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), Laye
                 }
                 part.length()
             }
+            Content::File(Source::Lacking { url, .. }) => {
+                return Err(LayerError::Lacking(url.clone()));
+            }
             Content::File(Source::Bytes(bytes)) => {
                 begin(bytes.len() as u64, blocks)?;
                 blocks.write(bytes)?;

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 
 use crate::files::{self, Part};
+use crate::recipe::Download;
 
 use super::descriptor::Security;
 use super::error::LayerError;
@@ -31,6 +32,13 @@ pub enum Source {
     Bytes(Bytes),
     /// A part of a file without a name.
     Part(Part),
+    /// A server's file that is not downloaded.
+    Lacking {
+        /// Where it is.
+        url: String,
+        /// Its length, where that is known.
+        size: Option<u64>,
+    },
 }
 
 /// What a symbolic link points to; Windows wants to know when the link is made.
@@ -213,6 +221,7 @@ impl Source {
         match self {
             Self::Path(path) => files::read(path, most),
             Self::Bytes(bytes) => Ok(bytes.to_vec()),
+            Self::Lacking { url, .. } => Err(io::Error::other(format!("{url} is not downloaded"))),
             Self::Part(part) => {
                 let mut bytes = Vec::new();
                 part.open()?.take(most + 1).read_to_end(&mut bytes)?;
@@ -234,6 +243,18 @@ impl From<PathBuf> for Source {
 impl From<Part> for Source {
     fn from(part: Part) -> Self {
         Self::Part(part)
+    }
+}
+
+impl From<&Download> for Source {
+    fn from(download: &Download) -> Self {
+        match &download.content {
+            Some(part) => Self::Part(part.clone()),
+            None => Self::Lacking {
+                url: download.url.clone(),
+                size: download.size,
+            },
+        }
     }
 }
 

@@ -51,6 +51,9 @@ pub enum LayerError {
         /// What the system said.
         source: io::Error,
     },
+    /// A file whose bytes are not here.
+    #[error("{0} is not downloaded")]
+    Lacking(String),
     /// A file that was written to, cut or extended while the layer was made.
     #[error("{} changed while it was read", path.display())]
     Changed {

@@ -21,8 +21,8 @@ const KEY_LIMIT: u64 = 64 * 1024;
 pub struct Listed {
     /// Its path in the image.
     pub path: String,
-    /// Its bytes.
-    pub size: u64,
+    /// Its bytes; not known of a file that was never downloaded.
+    pub size: Option<u64>,
 }
 
 /// The files that a plan puts into an image.
@@ -43,8 +43,9 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
     let mut files = Vec::new();
     for (path, content) in all.values() {
         let size = match content {
-            Content::File(Source::Bytes(bytes)) => bytes.len() as u64,
-            Content::File(Source::Part(part)) => part.length(),
+            Content::File(Source::Bytes(bytes)) => Some(bytes.len() as u64),
+            Content::File(Source::Part(part)) => Some(part.length()),
+            Content::File(Source::Lacking { size, .. }) => *size,
             Content::File(Source::Path(file)) => {
                 let found = fs::metadata(file).map_err(|source| LayerError::Read {
                     path: file.clone(),
@@ -54,9 +55,9 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
                     let path = file.clone();
                     return Err(LayerError::NotAFile { path });
                 }
-                found.len()
+                Some(found.len())
             }
-            Content::Symlink { .. } => 0,
+            Content::Symlink { .. } => Some(0),
             Content::Directory | Content::Deletion => continue,
         };
         let path = format!(r"C:\{}", path.replace('/', r"\"));

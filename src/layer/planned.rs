@@ -36,6 +36,7 @@ impl Layer {
                 self.symlink(path, target.clone(), to)?;
             }
             PlannedContent::File(FileSource::Disk(file)) => self.file(path, file.path.clone()),
+            PlannedContent::File(FileSource::Download(file)) => self.file(path, file),
             PlannedContent::File(FileSource::Brought(file)) => self.file(path, file.part.clone()),
             PlannedContent::File(FileSource::Text(text)) => {
                 self.file(path, Bytes::from(text.clone().into_bytes()));
@@ -54,6 +55,7 @@ impl Layer {
                 self.folder_of(source, path.as_ref())?;
             }
             (FileSource::Disk(source), Some(path)) => self.file(path, source.path.clone()),
+            (FileSource::Download(source), Some(path)) => self.file(path, source),
             (FileSource::Text(text), Some(path)) => {
                 self.file(path, Bytes::from(text.clone().into_bytes()));
             }

@@ -65,6 +65,8 @@ pub enum Redirects {
     Anywhere,
     /// To the same host, port and scheme. The answer to a form may be a page elsewhere on it.
     SameOrigin,
+    /// None: an answer that points elsewhere is an error.
+    Nowhere,
 }
 
 /// What makes bytes that come trustworthy.
@@ -123,6 +125,9 @@ impl Exchange<'_> {
             _ => return Ok(false),
         };
         let target = location(&self.what, response)?;
+        if self.redirects == Redirects::Nowhere {
+            return Err(self.not_followed(&target, "curl follows only with -L"));
+        }
         if target.origin() != self.url.origin() {
             if self.redirects == Redirects::SameOrigin {
                 return Err(self.not_followed(&target, "it leads to another host"));

@@ -4,6 +4,7 @@
 mod certificates;
 mod clients;
 mod digest;
+mod downloads;
 mod error;
 mod exchange;
 mod http;
@@ -18,6 +19,7 @@ mod verifier;
 
 pub use certificates::CertificateFiles;
 pub use digest::{Digest, Hasher, digest, sha256};
+pub use downloads::{DownloadError, Downloaded, Downloads, Remote};
 pub use error::{FileError, HttpError};
 pub use exchange::{Exchange, Payload, Piece, Redirects, Vouched, location};
 pub use http::{Http, IDLE_TIMEOUT};
@@ -26,5 +28,5 @@ pub use pem::{certificates_in, read_certificates, read_private_key};
 pub use retry::{Attempts, RetryPolicy, Transient, retry_after};
 pub use source::{BlobReader, BlobSource};
 pub use transfer::{Line, Transfer, TransferError};
-pub use urls::{host_of, shown};
+pub use urls::{download_url, host_of, name_in, shown};
 pub use verifier::{Accepted, ServerCertificate};

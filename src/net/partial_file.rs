@@ -8,6 +8,7 @@
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
@@ -17,6 +18,8 @@ use tokio::task::spawn_blocking;
 
 use super::digest::{Digest, Hasher};
 use super::error::FileError;
+use super::http::Http;
+use super::transfer::TransferError;
 use crate::files::Draft;
 
 /// What tells one state of a file on a server from another.
@@ -67,6 +70,8 @@ enum Known {
 /// Chunks that are written and wait to be hashed; each has up to half a megabyte. Fewer would be used
 /// up while another thread has the processor.
 const CHUNKS_TO_HASH: usize = 16;
+/// How often it is looked whether another process is done.
+const PULSE: Duration = Duration::from_millis(200);
 
 /// A download under way.
 pub struct PartialFile {
@@ -120,6 +125,29 @@ impl PartialFile {
             Ok(Some(partial))
         })
         .await
+    }
+
+    /// The same, where another process was found at it: waits until that is done or gone.
+    pub async fn awaited(
+        http: &Http,
+        target: &Path,
+        expected: Option<&Digest>,
+    ) -> Result<Self, TransferError> {
+        http.progress().note(&format!(
+            "another process is downloading {}; waiting for it",
+            target.display()
+        ));
+        let waiting = async {
+            loop {
+                tokio::time::sleep(PULSE).await;
+                if let Some(partial) = Self::served(target, expected).await? {
+                    return Ok(partial);
+                }
+            }
+        };
+        let name = target.file_name().unwrap_or(target.as_os_str());
+        let what = format!("wait for {}", name.display());
+        http.bounded(&what, waiting).await
     }
 
     /// Opens the beginning of a file that is named after its digest, which `hasher` computes. Where
@@ -304,6 +332,12 @@ impl PartialFile {
     /// Where the bytes are.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether a later connection can tell that it goes on with the same file.
+    pub(super) fn is_recognized(&self) -> bool {
+        let identity = self.identity();
+        identity.is_some_and(|it| it.etag.is_some() || it.last_modified.is_some())
     }
 
     /// Gives the file its final name.

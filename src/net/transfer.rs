@@ -4,12 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::stream;
 use reqwest::header::{
-    CONTENT_RANGE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, LAST_MODIFIED, RANGE,
+    CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_RANGE, LAST_MODIFIED,
+    RANGE,
 };
 use reqwest::{Response, StatusCode, Url};
 
+use super::digest::Digest;
 use super::error::{FileError, HttpError};
-use super::exchange::{Exchange, Vouched};
+use super::exchange::{Exchange, Redirects, Vouched};
 use super::http::Http;
 use super::partial_file::{Identity, PartialFile};
 use crate::progress::{Progress, Task};
@@ -31,6 +33,9 @@ pub enum TransferError {
         /// What it should be.
         expected: u64,
     },
+    /// A page for people came in place of the file.
+    #[error("the server sent a web page ({0})")]
+    Page(String),
 }
 
 /// A file's line in the progress display, which begins when its size is known.
@@ -81,6 +86,10 @@ pub struct Transfer<'a> {
     pub vouched: Vouched,
     /// How long it has to be, where that is known.
     pub size: Option<u64>,
+    /// Where an answer may point.
+    pub redirects: Redirects,
+    /// Whether the file may be a page for people, as servers send in place of what they do not have.
+    pub takes_pages: bool,
     /// Where its bytes are counted.
     pub line: &'a Line<'a>,
 }
@@ -104,6 +113,26 @@ impl Transfer<'_> {
         }
     }
 
+    /// The same, and once more from the beginning where the bytes do not fit together with what an
+    /// earlier try left of the file, called so.
+    pub async fn run_until(
+        &self,
+        part: &mut PartialFile,
+        name: &str,
+        is_right: impl Fn(&Digest) -> bool,
+    ) -> Result<(), TransferError> {
+        self.run(part).await?;
+        if part.was_resumed() && !is_right(&part.digest()) {
+            // Bytes of two states of the file, perhaps; in one piece it may be right.
+            self.http.progress().note(&format!(
+                "{name} does not fit together with what an earlier try left; beginning again"
+            ));
+            part.restart()?;
+            self.run(part).await?;
+        }
+        Ok(())
+    }
+
     /// One connection.
     async fn attempt(&self, part: &mut PartialFile) -> Result<(), TransferError> {
         if part.written() > 0 {
@@ -123,6 +152,7 @@ impl Transfer<'_> {
             }
             answer => answer?,
         };
+        self.check_kind(response.headers())?;
         let continues = continuation(&response).is_some_and(|(start, identity)| {
             start == part.written() && part.identity().is_some_and(|own| own.is_same(&identity))
         });
@@ -148,6 +178,7 @@ impl Transfer<'_> {
     async fn ask(&self, part: &PartialFile) -> Result<Response, HttpError> {
         let mut exchange = Exchange::get(WHAT, self.url.clone());
         exchange.vouched = self.vouched;
+        exchange.redirects = self.redirects;
         if let (Some(identity), 1..) = (part.identity(), part.written()) {
             let range = format!("bytes={}-", part.written());
             // Weak tags are not for ranges.
@@ -163,6 +194,19 @@ impl Transfer<'_> {
             }
         }
         self.http.succeed(&exchange).await
+    }
+
+    fn check_kind(&self, headers: &HeaderMap) -> Result<(), TransferError> {
+        let kind = headers.get(CONTENT_TYPE);
+        let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        let is_page = ["text/html", "application/xhtml+xml"]
+            .iter()
+            .any(|page| kind.eq_ignore_ascii_case(page));
+        if is_page && !self.takes_pages {
+            return Err(TransferError::Page(kind.to_ascii_lowercase()));
+        }
+        Ok(())
     }
 
     fn check_size(&self, found: Option<u64>) -> Result<(), TransferError> {

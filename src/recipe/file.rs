@@ -127,7 +127,8 @@ impl fmt::Display for VariableType {
     }
 }
 
-/// One file or folder; exactly one of from, context, embedded and content says where it comes from.
+/// One file or folder; exactly one of from, context, url, embedded and content says where it comes
+/// from.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
     deny_unknown_fields,
@@ -138,6 +139,10 @@ pub(super) struct FileEntry {
     pub(super) from: Option<Text>,
     /// A path relative to the build's context.
     pub(super) context: Option<Text>,
+    /// Where a server has the file.
+    pub(super) url: Option<Text>,
+    /// The SHA-256 of what is downloaded; without it, wincimg.lock beside the recipe has it.
+    pub(super) sha256: Option<Text>,
     /// A program that wincimg brings along: shim.
     pub(super) embedded: Option<Text>,
     /// The file's text itself.

@@ -6,10 +6,11 @@ use std::path::{Component, Path, PathBuf};
 use super::file::FileEntry;
 use super::on_disk::OnDisk;
 use super::plan::PlannedFile;
-use super::source::{Embedded, FileSource};
+use super::source::{Download, Embedded, FileSource};
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError, Settings, dockerignore};
 use crate::diagnose::in_one_line;
+use crate::net::{download_url, name_in};
 use crate::windows::path::ImagePath;
 
 impl Recipe {
@@ -19,12 +20,21 @@ impl Recipe {
         values: &Values,
         settings: &Settings<'_>,
     ) -> Result<PlannedFile, RecipeError> {
-        let given = [&entry.from, &entry.context, &entry.embedded, &entry.content];
+        let given = [
+            &entry.from,
+            &entry.context,
+            &entry.url,
+            &entry.embedded,
+            &entry.content,
+        ];
         if given.iter().filter(|text| text.is_some()).count() != 1 {
             return Err(self.error(
                 &entry.to,
-                "a file has exactly one of from, context, embedded and content",
+                "a file has exactly one of from, context, url, embedded and content",
             ));
+        }
+        if let (Some(text), None) = (&entry.sha256, &entry.url) {
+            return Err(self.error(text, "sha256 is for what url names"));
         }
         let mut own_name = None;
         let source = if let Some(text) = &entry.from {
@@ -40,6 +50,10 @@ impl Recipe {
             let source = self.within(text, settings.context, path)?;
             own_name = self.name_on_disk(text, &source)?;
             FileSource::Disk(source)
+        } else if let Some(text) = &entry.url {
+            let (download, name) = self.download(entry, text, values)?;
+            own_name = name;
+            FileSource::Download(download)
         } else if let Some(text) = &entry.content {
             FileSource::Text(self.resolve(text, values)?)
         } else if let Some(text) = &entry.embedded {
@@ -71,6 +85,27 @@ impl Recipe {
             _ => target,
         };
         Ok(PlannedFile { source, target })
+    }
+
+    /// A file that a server has, and the name that its URL gives it.
+    fn download(
+        &self,
+        entry: &FileEntry,
+        text: &Text,
+        values: &Values,
+    ) -> Result<(Download, Option<String>), RecipeError> {
+        let url = self.resolve(text, values)?;
+        let parsed = download_url(&url).map_err(|problem| self.error(text, problem))?;
+        let mut download = Download::at(&url);
+        if let Some(text) = &entry.sha256 {
+            let hash = self.resolve(text, values)?.to_ascii_lowercase();
+            let digest = format!("sha256:{hash}").parse().map_err(|_| {
+                let problem = format!("invalid SHA-256 {hash:?}: expected 64 hexadecimal digits");
+                self.error(text, problem)
+            })?;
+            download.digest = Some(digest);
+        }
+        Ok((download, name_in(&parsed)))
     }
 
     /// The name that a file keeps when it goes into a folder; a folder's content has names of its own.

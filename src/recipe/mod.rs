@@ -61,7 +61,7 @@ pub use library::{ShippedRecipe, shipped};
 pub use on_disk::{LeftOut, OnDisk};
 pub use path::PATH_HINT;
 pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
-pub use source::{Brought, Embedded, FileSource};
+pub use source::{Brought, Download, Embedded, FileSource, Want, Wants};
 use text::{Text, Values};
 
 /// What every recipe can use beside its own variables.
@@ -366,6 +366,16 @@ impl Recipe {
                 default: variable.default.as_ref().map(|text| text.value.as_str()),
                 description: variable.description.as_deref(),
             })
+    }
+
+    /// The folder that it is in, and what it is called there; a recipe that ships has none.
+    pub fn folder(&self) -> Option<&Path> {
+        self.origin.folder.as_deref()
+    }
+
+    /// Its file, or the name of a recipe that ships, for messages.
+    pub fn origin(&self) -> &str {
+        &self.origin.name
     }
 
     /// The recipe's file.

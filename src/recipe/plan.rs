@@ -10,7 +10,7 @@ use super::file::RunEntry;
 use super::iis::name_pool;
 use super::instructions::Instructions;
 use super::path::is_path;
-use super::source::FileSource;
+use super::source::{Download, FileSource, Want, Wants};
 use super::text::{Text, Texts, Values};
 use super::{Recipe, RecipeError, Settings};
 use crate::foreign::Foreign;
@@ -185,6 +185,33 @@ impl Plan {
         let mut layers = self.instructions.iter().flat_map(Instructions::layers);
         settings.is_some_and(|iis| !iis.server_edits().is_empty())
             || layers.any(|layer| !layer.iis.is_empty())
+    }
+
+    /// The files of its own that it downloads; `place` is where they are named.
+    pub fn wants(&self, place: &str) -> Wants {
+        let mut wants = Wants::new();
+        for file in &self.files {
+            let FileSource::Download(download) = &file.source else {
+                continue;
+            };
+            let want = wants.entry(download.url.clone()).or_insert_with(|| Want {
+                digests: Vec::new(),
+                name: file.target.components().last().cloned().unwrap_or_default(),
+                follows: true,
+                place: place.to_owned(),
+            });
+            want.digests.extend(download.digest.clone());
+        }
+        wants
+    }
+
+    /// These files.
+    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
+        let sources = self.files.iter_mut().map(|file| &mut file.source);
+        sources.filter_map(|source| match source {
+            FileSource::Download(download) => Some(download),
+            _ => None,
+        })
     }
 
     /// What has to be known of the base before the image can be made.

@@ -1,11 +1,13 @@
 //! Where the bytes of what goes into an image are.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::Serialize;
 
 use super::on_disk::OnDisk;
 use crate::files::Part;
+use crate::net::{Digest, Downloaded};
 use crate::shim;
 
 /// Where a file's bytes are.
@@ -16,10 +18,61 @@ pub enum FileSource {
     Disk(OnDisk),
     /// The text itself.
     Text(String),
+    /// A file that a server has.
+    Download(Download),
     /// A file that was fetched or unpacked for this build.
     Brought(Brought),
     /// A program that wincimg brings along.
     Embedded(Embedded),
+}
+
+/// A file that a server has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Download {
+    /// Where it is.
+    pub url: String,
+    /// What it has to be, where that is said beside its URL; once it is here, what it is.
+    pub digest: Option<Digest>,
+    /// Its length, where that is known.
+    pub size: Option<u64>,
+    /// Its bytes, once they are here.
+    #[serde(skip)]
+    pub content: Option<Part>,
+}
+
+/// What is known of a file that has to be downloaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Want {
+    /// Digests that it has to have, as far as some are written beside its URL.
+    pub digests: Vec<Digest>,
+    /// The name that it gets.
+    pub name: String,
+    /// Whether it is looked for where its server sends who asks.
+    pub follows: bool,
+    /// Where it is named first.
+    pub place: String,
+}
+
+/// Files that have to be downloaded, by their URLs.
+pub type Wants = BTreeMap<String, Want>;
+
+impl Download {
+    /// The file at a URL, of which nothing more is known.
+    pub fn at(url: &str) -> Self {
+        Self {
+            url: url.to_owned(),
+            digest: None,
+            size: None,
+            content: None,
+        }
+    }
+
+    /// Notes that it is here.
+    pub fn came(&mut self, downloaded: &Downloaded) {
+        self.digest = Some(downloaded.digest.clone());
+        self.size = Some(downloaded.size);
+        self.content = Some(downloaded.content.clone());
+    }
 }
 
 /// A file that was fetched or unpacked for a build, and is kept until that ends.
@@ -66,6 +119,10 @@ impl fmt::Display for FileSource {
         match self {
             Self::Disk(source) => write!(f, "{}", source.path.display()),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
+            Self::Download(Download { url, digest, .. }) => match digest {
+                Some(digest) => write!(f, "{url} ({digest})"),
+                None => f.write_str(url),
+            },
             Self::Brought(file) => f.write_str(&file.from),
             Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }

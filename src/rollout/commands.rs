@@ -112,7 +112,7 @@ pub(super) fn rebuild_command(
 }
 
 /// A command line of these words for a shell.
-pub(super) fn typed(words: &[&str]) -> String {
+pub fn typed(words: &[&str]) -> String {
     let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
     words.join(" ")
 }

@@ -26,7 +26,7 @@ use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::{Skipped, Workload, WorkloadId};
 use crate::windows::compat::{Isolation, Outcome};
 
-pub use commands::Flags;
+pub use commands::{Flags, typed as command_line};
 pub use details::Details;
 pub use fetch::{Wanted, fetch};
 pub use finding::{Finding, HostKind, severity};

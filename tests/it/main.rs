@@ -24,6 +24,7 @@ mod dockerfile_build;
 mod dockerignore;
 mod docs;
 mod doctor;
+mod downloads;
 mod fake_catalog;
 mod foreign_text;
 mod hive;

@@ -32,11 +32,18 @@ pub(super) fn write_content(content: &[Listed], out: &mut dyn Write) -> io::Resu
     if content.is_empty() {
         return Ok(());
     }
-    let total: u64 = content.iter().map(|file| file.size).sum();
+    let total: u64 = content.iter().filter_map(|file| file.size).sum();
     let files = if content.len() == 1 { "file" } else { "files" };
-    writeln!(out, "content     {} {files}, {total} bytes", content.len())?;
+    let open = content.iter().any(|file| file.size.is_none());
+    let at_least = if open { "at least " } else { "" };
+    writeln!(
+        out,
+        "content     {} {files}, {at_least}{total} bytes",
+        content.len()
+    )?;
     let width = total.to_string().len();
     for Listed { path, size } in content {
+        let size = size.map_or_else(|| "?".to_owned(), |size| size.to_string());
         writeln!(out, "            {size:>width$}  {}", Foreign(path))?;
     }
     Ok(())

@@ -4,6 +4,7 @@
 //! is told to bring the file knows that it is all that is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read as _;
 
 use super::state::State;
 use super::tree::{Kind, Tree, key};
@@ -12,7 +13,7 @@ use crate::dockerfile::instruction::Program;
 use crate::dockerfile::run::{
     Action, Command, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform,
 };
-use crate::files::{self, Parts};
+use crate::files::{self, Part, Parts};
 use crate::recipe::{Brought, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
 use crate::windows::certificate::{Certificate, Store};
 use crate::windows::inside::{InsideError, Known};
@@ -585,8 +586,19 @@ fn bytes(source: &FileSource) -> Option<Vec<u8>> {
     match source {
         FileSource::Text(text) => Some(text.clone().into_bytes()),
         FileSource::Disk(file) => files::read(&file.path, LONGEST).ok(),
-        FileSource::Brought(_) | FileSource::Embedded(_) => None,
+        FileSource::Download(file) => of_part(file.content.as_ref()?),
+        FileSource::Brought(file) => of_part(&file.part),
+        FileSource::Embedded(_) => None,
     }
+}
+
+fn of_part(part: &Part) -> Option<Vec<u8>> {
+    if part.length() > LONGEST {
+        return None;
+    }
+    let mut bytes = Vec::new();
+    part.open().ok()?.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
 }
 
 fn is_same(one: &KeyPath, other: &KeyPath) -> bool {

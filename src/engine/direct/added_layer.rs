@@ -164,6 +164,10 @@ pub(super) fn rehearse(plan: &Plan) -> Result<(), DirectError> {
     if plan.needs().files {
         plan.access.clear();
     }
+    // A file that is not downloaded yet cannot be merged with.
+    if plan.downloads_mut().any(|file| file.content.is_none()) {
+        plan.iis = None;
+    }
     let mut layer = describe_files(&plan, base, 0)?;
     // What takes a look into the base is found when it was taken.
     if plan.needs().hives.is_empty() {

@@ -30,6 +30,9 @@ pub enum ContextError {
         /// What the system said.
         source: io::Error,
     },
+    /// A file whose bytes are not here.
+    #[error("{0} is not downloaded")]
+    Lacking(String),
     /// A file that was written to while it was sent.
     #[error("{} changed while it was read", path.display())]
     Changed {
@@ -43,7 +46,7 @@ impl Diagnose for ContextError {
         match self {
             Self::Taken(name) => Some(format!("rename {name:?}, or list it in .dockerignore")),
             Self::Changed { .. } => Some("build again when nothing writes to it".to_owned()),
-            Self::Read { .. } => None,
+            Self::Read { .. } | Self::Lacking(_) => None,
         }
     }
 }
@@ -77,6 +80,9 @@ impl Listing {
                 ContextContent::File(Source::Path(path)) => size(path)?,
                 ContextContent::File(Source::Bytes(bytes)) => bytes.len() as u64,
                 ContextContent::File(Source::Part(part)) => part.length(),
+                ContextContent::File(Source::Lacking { url, .. }) => {
+                    return Err(ContextError::Lacking(url.clone()));
+                }
                 ContextContent::Folder | ContextContent::Link { .. } => 0,
             };
         }

@@ -117,6 +117,9 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
             let opened = part.open();
             opened.and_then(|part| tar.append_data(&mut header, &entry.path, part))
         }
+        ContextContent::File(Source::Lacking { url, .. }) => {
+            return Err(Failure::Context(ContextError::Lacking(url.clone())));
+        }
         ContextContent::File(Source::Path(path)) => {
             return append_file(tar, &mut header, &entry.path, path);
         }

@@ -1,15 +1,11 @@
-//! Facts about bases on this machine: a file for each base, of which the least used go first where
-//! they have too much.
-//!
-//! Files get their names when they are whole, and a file that is gone is made again: any number of
-//! processes can work here at once without waiting for each other.
+//! Facts about bases on this machine: a file for each base.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::files::{self, is_draft};
+use crate::files::{self, Kept};
 use crate::oci::document::{Digest, sha256};
 
 /// How long it counts that a repository had no facts.
@@ -19,10 +15,7 @@ const ABSENCE: &str = "none";
 
 /// A folder of facts about bases.
 #[derive(Debug, Clone)]
-pub struct FactsCache {
-    folder: PathBuf,
-    limit: u64,
-}
+pub struct FactsCache(Kept);
 
 /// Whose word facts are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,47 +32,43 @@ pub enum Origin<'a> {
 impl FactsCache {
     /// The facts in `folder`, which need not be there yet, with no more than `limit` bytes in all.
     pub fn new(folder: PathBuf, limit: u64) -> Self {
-        Self { folder, limit }
+        Self(Kept::new(folder, limit))
     }
 
     /// Where it is.
     pub fn folder(&self) -> &Path {
-        &self.folder
+        self.0.folder()
     }
 
     /// The file of facts about a base, which counts as used by that.
     pub fn find(&self, base: &Digest, origin: Origin<'_>) -> Option<PathBuf> {
         let path = self.path(base, origin, FACTS);
-        files::open(&path).ok()?;
-        // Where that is not allowed, another file may go first.
-        let opened = File::options().append(true).open(&path);
-        let _ = opened.and_then(|file| file.set_modified(SystemTime::now()));
+        Kept::open(&path).ok()?;
         Some(path)
     }
 
     /// Keeps facts about a base. What does not fit is not kept.
     pub fn keep(&self, base: &Digest, origin: Origin<'_>, bytes: &[u8]) -> io::Result<()> {
-        if bytes.len() as u64 > self.limit {
+        if bytes.len() as u64 > self.0.limit() {
             return Ok(());
         }
-        self.write(&self.path(base, origin, FACTS), bytes)?;
+        let path = self.path(base, origin, FACTS);
+        self.write(&path, bytes)?;
         if let Origin::Repository(_) = origin {
             self.remove(&self.path(base, origin, ABSENCE));
         }
-        self.trim(bytes.len() as u64);
+        self.trim(&path);
         Ok(())
     }
 
     /// Remembers for a while that a repository has no facts about a base.
     pub fn keep_absence(&self, base: &Digest, repository: &str) -> io::Result<()> {
-        if self.limit == 0 {
+        if self.0.limit() == 0 {
             return Ok(());
         }
-        self.write(
-            &self.path(base, Origin::Repository(repository), ABSENCE),
-            &[],
-        )?;
-        self.trim(0);
+        let path = self.path(base, Origin::Repository(repository), ABSENCE);
+        self.write(&path, &[])?;
+        self.trim(&path);
         Ok(())
     }
 
@@ -92,8 +81,7 @@ impl FactsCache {
 
     /// Removes a file that is of no use. One that is in use on Windows stays.
     pub fn remove(&self, path: &Path) {
-        let removed = fs::remove_file(path);
-        tracing::debug!(file = %path.display(), ?removed, "removed from the cache");
+        Kept::remove(path);
     }
 
     fn path(&self, base: &Digest, origin: Origin<'_>, kind: &str) -> PathBuf {
@@ -107,42 +95,25 @@ impl FactsCache {
             Origin::Repository(name) => named(name),
             Origin::Part(name) => format!("part.{}", named(name)),
         };
-        self.folder
+        self.folder()
             .join(format!("{algorithm}-{hash}.{whose}{kind}"))
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        fs::create_dir_all(&self.folder)?;
+        self.0.make()?;
         files::write(path, bytes)
     }
 
     /// Makes room for what was just written; absences that count no more go too.
-    fn trim(&self, written: u64) {
-        let mut found: Vec<(SystemTime, u64, PathBuf)> = Vec::new();
-        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let path = entry.path();
-            let Ok(data) = entry.metadata() else { continue };
-            let seen = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            let is_named = |kind: &str| path.extension().is_some_and(|it| it == kind);
-            let name = entry.file_name();
-            if !data.is_file() || name.to_str().is_none_or(is_draft) {
-                continue;
-            }
-            if is_named(ABSENCE) && is_old(seen) {
-                self.remove(&path);
-            } else if is_named(FACTS) {
-                found.push((seen, data.len(), path));
-            }
-        }
-        // The last used first; what was just written is among the first.
-        found.sort_by_key(|(seen, size, _)| std::cmp::Reverse((*seen, *size == written)));
-        let mut total = 0_u64;
-        for (_, size, path) in found {
-            total = total.saturating_add(size);
-            if total > self.limit {
+    fn trim(&self, written: &Path) {
+        let is_named = |path: &Path, kind: &str| path.extension().is_some_and(|it| it == kind);
+        for (path, seen, _) in self.0.files() {
+            if is_named(&path, ABSENCE) && is_old(seen) {
                 self.remove(&path);
             }
         }
+        let counts = |path: &Path| is_named(path, FACTS);
+        self.0.trim(written, counts, |path| self.remove(path));
     }
 }
 
@@ -154,6 +125,8 @@ fn is_old(seen: SystemTime) -> bool {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::fs::File;
 
     use super::*;
 

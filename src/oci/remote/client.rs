@@ -82,6 +82,13 @@ impl Registry {
     }
 }
 
+impl Registry {
+    /// The connections, for what is no registry's and is reached in the same way.
+    pub(crate) fn http(&self) -> &Http {
+        &self.0.http
+    }
+}
+
 impl Inner {
     /// What is known of a host.
     pub(super) fn host(&self, name: &str) -> Arc<Host> {

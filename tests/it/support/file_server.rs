@@ -1,0 +1,181 @@
+//! A server of files, which counts what it is asked and fails as a test says.
+
+use std::collections::{HashMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use futures_util::{StreamExt, stream};
+
+use super::serve::{Served, serve};
+
+/// Files by their paths, such as `/tool.zip`.
+pub struct FileServer {
+    served: Served,
+    shared: Shared,
+}
+
+/// How an answer goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// A status and nothing else.
+    Status(u16),
+    /// So many bytes, and no more.
+    Cut(usize),
+    /// So many bytes, and then nothing for a long time.
+    Hang(usize),
+}
+
+type Shared = Arc<Mutex<Files>>;
+
+#[derive(Default)]
+struct Files {
+    content: HashMap<String, (Bytes, &'static str)>,
+    redirects: HashMap<String, String>,
+    faults: HashMap<String, VecDeque<Fault>>,
+    requests: Vec<String>,
+}
+
+impl FileServer {
+    pub fn start() -> Self {
+        let shared = Shared::default();
+        let router = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&shared));
+        Self {
+            served: serve(router),
+            shared,
+        }
+    }
+
+    /// The same with one file.
+    pub fn with(path: &str, content: impl Into<Bytes>) -> Self {
+        let server = Self::start();
+        server.put(path, content);
+        server
+    }
+
+    pub fn host(&self) -> String {
+        self.served.host()
+    }
+
+    /// `http://127.0.0.1:PORT/tool.zip`.
+    pub fn url(&self, path: &str) -> String {
+        self.served.url(path.trim_start_matches('/'))
+    }
+
+    fn files(&self) -> MutexGuard<'_, Files> {
+        self.shared.lock().unwrap()
+    }
+
+    pub fn put(&self, path: &str, content: impl Into<Bytes>) {
+        self.put_as(path, "application/octet-stream", content);
+    }
+
+    pub fn put_as(&self, path: &str, kind: &'static str, content: impl Into<Bytes>) {
+        let file = (content.into(), kind);
+        self.files().content.insert(path.to_owned(), file);
+    }
+
+    pub fn redirect(&self, path: &str, to: &str) {
+        self.files()
+            .redirects
+            .insert(path.to_owned(), to.to_owned());
+    }
+
+    /// What is wrong with the next answers about a file.
+    pub fn fail(&self, path: &str, faults: impl IntoIterator<Item = Fault>) {
+        self.files()
+            .faults
+            .insert(path.to_owned(), faults.into_iter().collect());
+    }
+
+    /// `/tool.zip`, or `/tool.zip bytes=3-`, in the order in which they came.
+    pub fn requests(&self) -> Vec<String> {
+        self.files().requests.clone()
+    }
+
+    pub fn forget(&self) {
+        self.files().requests.clear();
+    }
+}
+
+async fn answer(State(shared): State<Shared>, uri: Uri, headers: HeaderMap) -> Response {
+    let range = headers.get(header::RANGE);
+    let range = range.and_then(|range| range.to_str().ok());
+    let start: usize = range
+        .and_then(|range| {
+            range
+                .strip_prefix("bytes=")?
+                .strip_suffix('-')?
+                .parse()
+                .ok()
+        })
+        .unwrap_or_default();
+    let (file, fault) = {
+        let mut files = shared.lock().unwrap();
+        let asked = match range {
+            Some(range) => format!("{} {range}", uri.path()),
+            None => uri.path().to_owned(),
+        };
+        files.requests.push(asked);
+        if let Some(to) = files.redirects.get(uri.path()) {
+            return (StatusCode::FOUND, [(header::LOCATION, to.clone())]).into_response();
+        }
+        let fault = files.faults.get_mut(uri.path());
+        let fault = fault.and_then(VecDeque::pop_front);
+        (files.content.get(uri.path()).cloned(), fault)
+    };
+    if let Some(Fault::Status(status)) = fault {
+        return StatusCode::from_u16(status).unwrap().into_response();
+    }
+    let Some((content, kind)) = file else {
+        return (StatusCode::NOT_FOUND, "no such file").into_response();
+    };
+    let tag = format!(
+        "\"{:x}\"",
+        content.iter().map(|&byte| u64::from(byte)).sum::<u64>()
+    );
+    let rest = content.slice(start.min(content.len())..);
+    let mut response = Response::builder()
+        .header(header::CONTENT_TYPE, kind)
+        .header(header::ETAG, tag)
+        .header(header::CONTENT_LENGTH, rest.len());
+    if start > 0 {
+        let whole = content.len();
+        let range = format!("bytes {start}-{}/{whole}", whole - 1);
+        response = response
+            .status(StatusCode::PARTIAL_CONTENT)
+            .header(header::CONTENT_RANGE, range);
+    }
+    let body = match fault {
+        Some(Fault::Cut(length)) => {
+            let pieces = [
+                Ok(rest.slice(..length)),
+                Err(std::io::Error::other("cut by the test")),
+            ];
+            // The bytes before the break have to leave first.
+            Body::from_stream(stream::iter(pieces).then(|piece| async {
+                if piece.is_err() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+                piece
+            }))
+        }
+        Some(Fault::Hang(length)) => {
+            let first = stream::iter([Ok::<_, Infallible>(rest.slice(..length))]);
+            let never = stream::once(async {
+                tokio::time::sleep(Duration::from_mins(5)).await;
+                Ok(Bytes::new())
+            });
+            Body::from_stream(first.chain(never))
+        }
+        _ => Body::from(rest),
+    };
+    response.body(body).unwrap()
+}
