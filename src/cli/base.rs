@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress::display;
@@ -91,7 +92,7 @@ struct Resolve {
 struct Name {
     /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
     /// flavours, with one behind a colon: dotnet/aspnet:8.0
-    #[arg(value_name = "NAME")]
+    #[arg(value_name = "NAME", add = complete::bases())]
     name: String,
 }
 

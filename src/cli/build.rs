@@ -22,6 +22,7 @@ use self::review::Reviewer;
 use self::tags::TagArgs;
 use self::text::{write_content, write_text};
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
@@ -76,7 +77,7 @@ pub(super) struct Build {
     #[arg(long)]
     push: bool,
     /// Write to oci:DIR or docker-archive:FILE
-    #[arg(long, value_name = "PLACE", value_parser = output_place)]
+    #[arg(long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
     output: Option<Location>,
     #[command(flatten)]
     tags: TagArgs,

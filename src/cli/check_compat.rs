@@ -16,6 +16,7 @@ use jiff::Zoned;
 use jiff::civil::Date;
 
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::input::is_stdin;
@@ -49,7 +50,7 @@ use kube::KubeArgs;
     Exit code 0: everything starts. 1: something does not, or cannot be known.")]
 pub(super) struct CheckCompat {
     /// Images to check: references, oci:DIR or docker-archive:FILE
-    #[arg(value_name = "IMAGE")]
+    #[arg(value_name = "IMAGE", add = complete::images())]
     references: Vec<String>,
     /// An image's build and revision, as in its os.version (repeatable)
     #[arg(long = "image-build", value_name = "B.R")]
@@ -92,7 +93,7 @@ pub(super) struct CheckCompat {
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write it in another form too, such as html:report.html (repeatable)
-    #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report)]
+    #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]
     reports: Vec<(Format, PathBuf)>,
     #[command(flatten)]
     kube: KubeArgs,

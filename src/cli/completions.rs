@@ -1,38 +1,60 @@
-//! `wincimg completions`: what a shell needs to complete this program's arguments.
+//! `wincimg completions`: the script with which a shell asks this program what can be typed.
 
-use clap::{Args, CommandFactory};
-use clap_complete::Shell;
+use clap::{Args, ValueEnum};
 use serde_json::json;
 
+use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::{Answer, Cli};
 
 /// Print the completion script for a shell
+///
+/// It completes what exists: recipes and their variables, bases, OCI layouts, the stages of a
+/// Dockerfile, the contexts of the kubeconfig. Nothing is asked of a network.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  wincimg completions bash > /etc/bash_completion.d/wincimg")]
+#[command(after_help = "Examples:\n  \
+    echo 'source <(wincimg completions bash)' >> ~/.bashrc\n  \
+    echo 'source <(wincimg completions zsh)' >> ~/.zshrc\n  \
+    wincimg completions fish > ~/.config/fish/completions/wincimg.fish\n  \
+    echo 'wincimg completions powershell | Out-String | Invoke-Expression' >> $PROFILE")]
 pub(super) struct Completions {
     /// The shell that will read it
-    #[arg(value_name = "SHELL")]
+    #[arg(value_name = "SHELL", value_enum)]
     shell: Shell,
     /// The form of the result: the script, or JSON with the script in it
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Shell {
+    Bash,
+    Fish,
+    #[value(alias = "pwsh")]
+    Powershell,
+    Zsh,
+}
+
+impl Shell {
+    fn script(self) -> &'static str {
+        match self {
+            Self::Bash => include_str!("../../templates/completions/wincimg.bash"),
+            Self::Fish => include_str!("../../templates/completions/wincimg.fish"),
+            Self::Powershell => include_str!("../../templates/completions/wincimg.ps1"),
+            Self::Zsh => include_str!("../../templates/completions/wincimg.zsh"),
+        }
+    }
+}
+
 impl Completions {
     pub(super) fn run(self) -> Result<Answer, Failure> {
-        // The generator panics when its reader goes away, so it writes to memory first.
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "wincimg", &mut script);
+        let script = self.shell.script();
         write_result(None, |out| match self.format {
-            Format::Text => out.write_all(&script),
+            Format::Text => out.write_all(script.as_bytes()),
             Format::Json => {
-                let script = String::from_utf8_lossy(&script);
-                write_json(
-                    &json!({"shell": self.shell.to_string(), "script": script}),
-                    out,
-                )
+                let shell = self.shell.to_possible_value();
+                let shell = shell.as_ref().map_or("", |value| value.get_name());
+                write_json(&json!({"shell": shell, "script": script}), out)
             }
         })?;
         Ok(Answer::Yes)

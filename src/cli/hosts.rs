@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 
+use super::complete;
 use super::failure::Failure;
 use super::input;
 use super::session::Session;
@@ -17,7 +18,7 @@ use crate::windows::version::WindowsVersion;
 #[derive(Debug, Clone, Args)]
 pub(super) struct HostArgs {
     /// A host's build and revision, such as 17763.973 (repeatable)
-    #[arg(long = "host-build", value_name = "B.R")]
+    #[arg(long = "host-build", value_name = "B.R", add = complete::builds())]
     builds: Vec<WindowsVersion>,
     /// Hosts from `kubectl get nodes -o json` or `-o yaml`; - reads stdin
     #[arg(long, value_name = "FILE")]

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use crate::recipe::{Recipe, schema, shipped};
@@ -24,7 +25,7 @@ pub(super) struct Images {
     #[arg(long, conflicts_with = "show")]
     schema: bool,
     /// Print this recipe's file, as a start for your own
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = complete::recipes())]
     show: Option<String>,
 }
 

@@ -10,6 +10,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::input;
 use super::output::write_result;
@@ -31,10 +32,10 @@ use crate::windows::version::WindowsVersion;
     Exit code 0: no errors. 1: at least one; warnings alone do not count.")]
 pub(super) struct Lint {
     /// The Dockerfiles; - reads stdin
-    #[arg(value_name = "DOCKERFILE", required = true)]
+    #[arg(value_name = "DOCKERFILE", required = true, add = complete::dockerfiles())]
     dockerfiles: Vec<PathBuf>,
     /// The base image, for its shell and version: a reference, oci:DIR or docker-archive:FILE
-    #[arg(long, value_name = "IMAGE", conflicts_with = "shell")]
+    #[arg(long, value_name = "IMAGE", conflicts_with = "shell", add = complete::images())]
     base: Option<Location>,
     /// The shell that the base images set [default: known for Microsoft's and Docker's own images]
     #[arg(long, value_enum)]

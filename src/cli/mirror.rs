@@ -9,6 +9,7 @@ use indicatif::BinaryBytes;
 
 use super::Answer;
 use super::base::{MatchArg, tell_what_was_looked_at};
+use super::complete;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
@@ -37,7 +38,7 @@ use crate::oci::store::{Location, LocationError};
     What the target has already is not sent again; run the same command to go on after an interruption.")]
 pub(super) struct Mirror {
     /// An image, or base:NAME for the base image of each host
-    #[arg(value_name = "IMAGE", required = true)]
+    #[arg(value_name = "IMAGE", required = true, add = complete::images_to_mirror())]
     images: Vec<String>,
     /// The mirror; an image keeps its path and tag below it
     #[arg(long, value_name = "HOST[:PORT][/PREFIX]")]

@@ -5,6 +5,7 @@ mod base;
 mod build;
 mod cache_args;
 mod check_compat;
+mod complete;
 mod completions;
 mod config;
 mod demo;
@@ -150,6 +151,9 @@ enum Answer {
 
 /// Parses the arguments, runs the command and answers with its exit code.
 pub fn main() -> ExitCode {
+    if let Some(code) = complete::answer() {
+        return code;
+    }
     let colour = session::colour_on_stderr();
     let Arguments { matches, warning } = match config::arguments(std::env::args_os()) {
         Ok(arguments) => arguments,

@@ -11,6 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
@@ -71,7 +72,7 @@ struct MakeScript {
     #[arg(long, short, value_name = "TAG")]
     tag: Option<String>,
     /// A base image that the node pulls before pods need it (repeatable)
-    #[arg(long = "base", value_name = "NAME", default_value = "nanoserver")]
+    #[arg(long = "base", value_name = "NAME", default_value = "nanoserver", add = complete::bases())]
     bases: Vec<String>,
     #[command(flatten)]
     base_registry: BaseRegistryArgs,

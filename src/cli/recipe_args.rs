@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::anyhow;
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::base::{MatchArg, tell_what_was_looked_at};
+use super::complete;
 use super::failure::Failure;
 use super::hosts::{Builds, HostArgs};
 use super::progress::display;
@@ -33,7 +34,7 @@ pub(super) const UPDATE_LOCK: &str = "--update-lock";
 #[derive(Debug, Args)]
 pub(super) struct RecipeArgs {
     /// A recipe that ships, a recipe file, a Dockerfile, or a folder with one of them
-    #[arg(value_name = "IMAGE")]
+    #[arg(value_name = "IMAGE", add = complete::images_to_build())]
     image: String,
     #[command(flatten)]
     hosts: HostArgs,
@@ -46,10 +47,10 @@ pub(super) struct RecipeArgs {
     )]
     wanted: MatchArg,
     /// Set a variable of the recipe (repeatable)
-    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value)]
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::variables())]
     values: Vec<(String, String)>,
     /// The folder that context files are in [default: a recipe's is ., a Dockerfile's its own]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     context: Option<PathBuf>,
     #[command(flatten)]
     base: BaseRegistryArgs,
@@ -62,13 +63,13 @@ pub(super) struct RecipeArgs {
 #[command(next_help_heading = "Dockerfile options")]
 pub(super) struct DockerfileArgs {
     /// The Dockerfile, where the folder has it under another name
-    #[arg(short = 'f', long, value_name = "FILE")]
+    #[arg(short = 'f', long, value_name = "FILE", add = complete::dockerfiles())]
     file: Option<PathBuf>,
     /// The stage to build [default: the last]
-    #[arg(long, value_name = "STAGE")]
+    #[arg(long, value_name = "STAGE", add = complete::stages())]
     target: Option<String>,
     /// Put a folder in place of what a stage would make (repeatable)
-    #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value)]
+    #[arg(long = "stage", value_name = "NAME=DIR", value_parser = key_and_value, add = complete::folders_for_stages())]
     stages: Vec<(String, String)>,
 }
 
@@ -131,29 +132,8 @@ impl RecipeArgs {
 
     /// The Dockerfile that is meant, and the folder that its files are in; none where a recipe is.
     fn dockerfile(&self, options: &DockerfileArgs) -> Option<(PathBuf, PathBuf)> {
-        let place = Path::new(&self.image);
-        let context = |own: &Path| self.context.clone().unwrap_or_else(|| own.to_owned());
-        if let Some(file) = &options.file {
-            return Some((file.clone(), context(place)));
-        }
-        if shipped().iter().any(|recipe| recipe.name == self.image) {
-            return None;
-        }
-        if place.is_dir() {
-            let file = place.join("Dockerfile");
-            let is_meant = file.is_file() && !place.join("recipe.toml").is_file();
-            return is_meant.then(|| (file, context(place)));
-        }
-        let name = place.file_name()?.to_string_lossy().to_lowercase();
-        let is_meant = name == "dockerfile"
-            || name.starts_with("dockerfile.")
-            || name.ends_with(".dockerfile")
-            || name.starts_with("dockerfile-");
-        let folder = place
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty());
-        let folder = folder.unwrap_or(Path::new("."));
-        is_meant.then(|| (place.to_owned(), context(folder)))
+        let (file, own) = dockerfile_of(&self.image, options.file.clone())?;
+        Some((file, self.context.clone().unwrap_or(own)))
     }
 
     fn read_dockerfile(
@@ -211,6 +191,37 @@ impl RecipeArgs {
     pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
         self.connection.connect(progress)
     }
+}
+
+/// The Dockerfile that an image's name means, and its folder; none where it means a recipe.
+pub(super) fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathBuf, PathBuf)> {
+    let place = Path::new(image);
+    if let Some(file) = file {
+        return Some((file, place.to_owned()));
+    }
+    if shipped().iter().any(|recipe| recipe.name == image) {
+        return None;
+    }
+    if place.is_dir() {
+        let file = place.join("Dockerfile");
+        let is_meant = file.is_file() && !place.join("recipe.toml").is_file();
+        return is_meant.then(|| (file, place.to_owned()));
+    }
+    let folder = place
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    is_dockerfile(place).then(|| (place.to_owned(), folder.to_owned()))
+}
+
+/// Whether a file is a Dockerfile by its name.
+pub(super) fn is_dockerfile(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default();
+    let name = name.to_string_lossy().to_lowercase();
+    name == "dockerfile"
+        || name.starts_with("dockerfile.")
+        || name.ends_with(".dockerfile")
+        || name.starts_with("dockerfile-")
 }
 
 impl DockerfileArgs {

@@ -196,6 +196,15 @@ struct PageMetadata {
     resource_version: String,
 }
 
+/// The names of the kubeconfig's contexts, as far as it can be read.
+pub fn contexts() -> Vec<String> {
+    let read = Kubeconfig::read().unwrap_or_default();
+    read.contexts
+        .into_iter()
+        .map(|context| context.name)
+        .collect()
+}
+
 impl Cluster {
     /// The cluster of a kubeconfig's context; without one of the current context or, inside a pod,
     /// the pod's own.

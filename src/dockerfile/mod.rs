@@ -12,6 +12,7 @@ mod context;
 pub mod expand;
 mod guard;
 pub mod instruction;
+mod outline;
 mod output;
 mod registry;
 pub mod run;
@@ -22,6 +23,7 @@ mod view;
 mod words;
 
 pub use context::{ContextContent, ContextEntry};
+pub use outline::Outline;
 pub use output::DOCKERFILE;
 pub use words::Unwritable;
 

@@ -115,7 +115,11 @@ impl Source {
     pub async fn resolve(&self, wanted: Option<&str>) -> Result<Document, StoreError> {
         match self {
             Self::Registry(repository) => {
-                let raw = repository.get_manifest(wanted.unwrap_or("latest")).await?;
+                let wanted = wanted.unwrap_or("latest");
+                let raw = match repository.get_manifest(wanted).await {
+                    Ok(raw) => raw,
+                    Err(error) => return Err(repository.explained(error, wanted).await.into()),
+                };
                 Document::verify(&raw.media_type, raw.bytes, &raw.digest)
                     .map_err(|error| self.unusable(error))
             }

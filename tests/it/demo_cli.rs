@@ -1,4 +1,4 @@
-//! `wincimg demo` and `wincimg completions`, which need nothing but the program.
+//! `wincimg demo`, which needs nothing but the program.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -50,21 +50,6 @@ fn the_demonstration_is_there_for_programs_too() {
     assert_eq!(digest(1), digest(3));
     assert_eq!(steps[4]["result"]["compatible"], true);
     assert_eq!(steps[5]["result"]["compatible"], false);
-}
-
-#[test]
-fn a_completion_script_is_there_for_programs_too() {
-    let output = |arguments: &[&str]| {
-        let mut command = wincimg();
-        command.current_dir(std::env::temp_dir());
-        command.args(["completions", "bash"]).args(arguments);
-        command.assert().code(0).get_output().stdout.clone()
-    };
-    let told: Value = serde_json::from_slice(&output(&["--format", "json"])).unwrap();
-    assert_eq!(told["shell"], "bash");
-    let script = String::from_utf8(output(&[])).unwrap();
-    assert!(script.contains("_wincimg()"));
-    assert_eq!(told["script"], script);
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod buildkit;
 mod certificates;
 mod check_compat;
 mod ci_templates;
+mod completions;
 mod defaults;
 #[path = "../../src/demo/mod.rs"]
 #[allow(unreachable_pub)]
@@ -27,6 +28,7 @@ mod doctor;
 mod downloads;
 mod fake_catalog;
 mod foreign_text;
+mod guesses;
 mod hive;
 #[path = "../hostile/mod.rs"]
 mod hostile;
@@ -48,6 +50,7 @@ mod mirror_faults;
 mod node;
 mod passwords;
 mod path;
+mod pictures;
 mod quoting;
 mod referrers;
 mod registry;
@@ -67,5 +70,6 @@ mod site;
 mod store;
 mod supply_chain;
 mod support;
+mod terminal;
 mod words;
 mod zoo;

@@ -4,9 +4,12 @@
 use crate::support;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::proxy::{Fault, FaultProxy, reads_blob};
 use crate::support::windows_base::{StandIn, put_index};
+use crate::terminal::{on_terminal, rows};
 use assert_cmd::Command;
 use predicates::prelude::*;
 use predicates::str::contains;
@@ -56,12 +59,17 @@ impl Pair {
 
     /// What every copy between the two is asked with.
     fn flags(&self) -> Vec<String> {
-        let (source, target) = (self.source.host(), self.target.host());
+        self.flags_from(&self.source.host())
+    }
+
+    /// The same where the source is reached at another address.
+    fn flags_from(&self, source: &str) -> Vec<String> {
+        let target = self.target.host();
         let flags = [
             ["--registry-config", NO_CREDENTIALS],
-            ["--insecure-registry", &source],
+            ["--insecure-registry", source],
             ["--insecure-registry", &target],
-            ["--base-registry", &source],
+            ["--base-registry", source],
             ["--to", &format!("{target}/mcr")],
         ];
         flags.concat().into_iter().map(str::to_owned).collect()
@@ -293,4 +301,61 @@ fn each_layer_is_a_line_in_a_log() {
 
     let again = pair.mirror(&[image, "-q"]).args(builds).output().unwrap();
     assert_eq!(String::from_utf8(again.stderr).unwrap(), "");
+}
+
+/// What a mirror of a base image through a slow network shows on a terminal.
+fn slow_mirror(before: &str, width: usize) -> Option<String> {
+    let pair = Pair::start()?;
+    pair.publish(&[973]);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let drips = |passed: &_| {
+        if reads_blob(passed) {
+            Fault::Drip(6_000, Duration::from_millis(250))
+        } else {
+            Fault::Pass
+        }
+    };
+    let slow = runtime.block_on(FaultProxy::start(pair.source.host(), drips));
+    let flags = pair.flags_from(&slow.host()).join(" ");
+    let line = format!(
+        "{before} wincimg mirror {flags} base:nanoserver --host-build 17763.973 >/dev/null"
+    );
+    let (shown, is_success) = on_terminal(&std::env::temp_dir(), width, &line)?;
+    assert!(is_success, "{shown}");
+    Some(shown)
+}
+
+#[test]
+fn each_layer_has_one_line_of_a_terminal() {
+    for width in [60, 80, 120] {
+        let Some(shown) = slow_mirror("", width) else {
+            return;
+        };
+        assert!(shown.contains('\x1b'), "{shown:?}");
+        let (mut copied, mut moving) = (0, 0);
+        for row in rows(&shown, width) {
+            let is_end = row.ends_with(" copied");
+            let is_moving = row.contains("B/s");
+            if is_end || is_moving {
+                // What wraps has its name in the row before.
+                assert!(row.starts_with("127.0.0"), "{row:?} of {width}");
+                assert!(row.contains("/nanoserver "), "{row:?} of {width}");
+                assert!(row.chars().count() < width, "{row:?} of {width}");
+            }
+            copied += usize::from(is_end);
+            moving += usize::from(is_moving);
+        }
+        assert!(copied >= 3, "{copied} of {width}: {shown:?}");
+        assert!(moving >= 3, "{moving} of {width}: {shown:?}");
+    }
+}
+
+#[test]
+fn a_terminal_that_wants_no_colour_gets_the_lines_of_a_log() {
+    let Some(shown) = slow_mirror("NO_COLOR=1", 80) else {
+        return;
+    };
+    assert!(!shown.contains('\x1b'), "{shown:?}");
+    let copied = shown.lines().filter(|line| line.contains(": copied, "));
+    assert_eq!(copied.count(), 3, "{shown}");
 }

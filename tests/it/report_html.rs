@@ -1,6 +1,7 @@
 //! The HTML report in a real browser: Chromium without a window, driven over `WebDriver`.
 #![allow(clippy::unwrap_used, clippy::print_stderr)]
 
+use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,7 @@ fn shop_images() -> Value {
     ]})
 }
 
-/// Writes a report of nodes, images and workloads, and says where it is.
+/// Writes a report of nodes, images and workloads as a page and as text, and says where the page is.
 fn report(folder: &Path, nodes: &Path, images: &Value, workloads: &str) -> PathBuf {
     let (images_file, workloads_file) = (folder.join("images.json"), folder.join("w.yaml"));
     fs::write(&images_file, images.to_string()).unwrap();
@@ -49,7 +50,7 @@ fn report(folder: &Path, nodes: &Path, images: &Value, workloads: &str) -> PathB
         .arg(images_file)
         .arg("--workloads")
         .arg(workloads_file)
-        .arg("--output")
+        .args(["--report", "text:report.txt", "--output"])
         .arg(&page)
         .assert()
         .code(1);
@@ -381,6 +382,37 @@ async fn keys_and_screen_readers_find_their_way() {
     assert_eq!(stops, 1, "Tab does not have to pass every cell");
 }
 
+/// The text with the beginnings of its long parts.
+fn beginnings(text: &str) -> String {
+    let mut short = String::new();
+    for part in text.split_inclusive("\n\n") {
+        let lines: Vec<&str> = part.lines().collect();
+        let shown = lines.len().min(10);
+        short.push_str(&lines[..shown].join("\n"));
+        short.push('\n');
+        if shown < lines.len() {
+            let _ = write!(short, "… {} lines more\n\n", lines.len() - shown);
+        }
+    }
+    short
+}
+
+#[test]
+fn the_same_is_said_as_text() {
+    for (nodes, write) in [
+        (
+            5,
+            (&|folder: &Path| shop(folder)) as &dyn Fn(&Path) -> PathBuf,
+        ),
+        (300, &|folder: &Path| large(folder, 300)),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path());
+        let text = fs::read_to_string(folder.path().join("report.txt")).unwrap();
+        insta::assert_snapshot!(format!("report_of_{nodes}_nodes"), beginnings(&text));
+    }
+}
+
 /// A phone, a laptop, and a screen on a wall.
 const WIDTHS: [(&str, u64); 3] = [("phone", 390), ("laptop", 1366), ("wide", 2560)];
 
@@ -413,6 +445,7 @@ async fn every_screen_shows_it_whole_in_light_and_dark() {
             }
         }
     }
+    eprintln!("screenshots: {ARTIFACTS}");
     assert_eq!(browser.complaints().await, Vec::<String>::new());
 }
 

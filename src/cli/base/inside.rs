@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use indicatif::BinaryBytes;
 
+use crate::cli::complete;
 use crate::cli::failure::Failure;
 use crate::cli::progress::display;
 use crate::cli::registry_args::RegistryArgs;
@@ -23,7 +24,7 @@ use crate::windows::inside::Needs;
 #[derive(Debug, Args)]
 pub(super) struct BaseArgs {
     /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE")]
+    #[arg(value_name = "IMAGE", add = complete::images())]
     pub(super) image: Location,
     /// Take the image of this platform from an index (repeatable) [default: those for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]

@@ -7,6 +7,7 @@ use jiff::Timestamp;
 
 use super::{Job, Reason};
 use crate::cli::check_compat::IsolationArg;
+use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::failure::Failure;
 use crate::dockerfile::{Rendered, render};
@@ -33,7 +34,7 @@ pub(in crate::cli) struct DaemonArgs {
     #[arg(long)]
     no_cache: bool,
     /// Set a build argument such as `HTTP_PROXY`; without a value it is the environment's (repeatable)
-    #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]
+    #[arg(long = "build-arg", value_name = "KEY[=VALUE]", add = complete::build_arguments())]
     arguments: Vec<String>,
 }
 

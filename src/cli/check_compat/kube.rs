@@ -2,6 +2,7 @@
 
 use clap::Args;
 
+use crate::cli::complete;
 use crate::cli::failure::Failure;
 use crate::cluster::live::{Cluster, NodeSnapshot, Scope};
 use crate::cluster::workloads::Workload;
@@ -14,7 +15,7 @@ pub(super) struct KubeArgs {
     #[arg(long)]
     pub(super) kube: bool,
     /// The context of the kubeconfig [default: the current one, or the pod's own cluster]
-    #[arg(long, value_name = "NAME", requires = "kube")]
+    #[arg(long, value_name = "NAME", requires = "kube", add = complete::contexts())]
     context: Option<String>,
     /// Only workloads of this namespace
     #[arg(long, value_name = "NAME", requires = "kube")]

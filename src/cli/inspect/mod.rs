@@ -10,6 +10,7 @@ use clap::{ArgAction, Args, ValueEnum};
 use serde::Serialize;
 
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::output::{write_json, write_result};
 use super::progress::display;
@@ -37,7 +38,7 @@ use crate::windows::regfile::to_utf16;
     puts hives. What could not be found out that way is said, and --layers all finds it out.")]
 pub(super) struct Inspect {
     /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE")]
+    #[arg(value_name = "IMAGE", add = complete::images())]
     image: Location,
     /// Show images of this platform from an index (repeatable) [default: all for Windows]
     #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]

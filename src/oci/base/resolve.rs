@@ -127,7 +127,7 @@ pub enum ResolveError {
     NoRepository {
         /// What the registry said.
         answer: Box<RegistryError>,
-        /// The short name that was probably meant.
+        /// The short name that was probably meant, or the repository.
         meant: Option<String>,
     },
     /// The registry did not give what was asked of it.
@@ -280,7 +280,10 @@ impl BaseRepository {
             }),
             Err(error) if error.is_not_found() => Err(ResolveError::NoRepository {
                 answer: Box::new(error),
-                meant: short_name_like(named),
+                meant: match short_name_like(named) {
+                    Some(meant) => Some(meant),
+                    None => repository.like_it().await,
+                },
             }),
             Err(error) => Err(error.into()),
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -61,6 +62,8 @@ pub(super) struct Inner {
     hosts: Mutex<HashMap<String, Arc<Host>>>,
     /// Uploads that a registry opened where a mount was asked for.
     opened_uploads: Mutex<HashMap<UploadKey, Session>>,
+    /// How often it was asked what was probably meant.
+    pub(super) guesses: AtomicUsize,
 }
 
 /// Host, repository and digest.
@@ -78,6 +81,7 @@ impl Registry {
             http,
             hosts: Mutex::default(),
             opened_uploads: Mutex::default(),
+            guesses: AtomicUsize::new(0),
         })))
     }
 }

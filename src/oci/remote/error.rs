@@ -45,6 +45,14 @@ pub enum RegistryError {
         /// The registry's own words, with a leading colon.
         detail: String,
     },
+    /// Nothing has the name that was asked for, and the registry says what there is instead.
+    #[error("{answer}")]
+    NotThere {
+        /// How it said so.
+        answer: Box<RegistryError>,
+        /// What was probably meant, or what there is.
+        hint: String,
+    },
     /// A credential exists, but would go over the wire readable.
     #[error("{host} is plain HTTP, and {tried} would be sent to it unprotected")]
     PlainCredentials {
@@ -139,6 +147,7 @@ impl RegistryError {
             Self::Unauthorized { .. } => Some(StatusCode::UNAUTHORIZED),
             Self::Forbidden { .. } => Some(StatusCode::FORBIDDEN),
             Self::GaveUp { source, .. } | Self::Manifest { source, .. } => source.status(),
+            Self::NotThere { answer, .. } => answer.status(),
             _ => None,
         }
     }
@@ -266,6 +275,7 @@ impl Diagnose for RegistryError {
             Self::PlainCredentials { host, .. } => Some(format!(
                 "serve {host} over TLS, or add --plain-credentials to send them anyway"
             )),
+            Self::NotThere { hint, .. } => Some(hint.clone()),
             Self::Token { source, .. } | Self::GaveUp { source, .. } => source.hint(),
             Self::Manifest { media_type, .. } => Some(match Flavour::of(media_type) {
                 Flavour::Oci => {
@@ -288,6 +298,7 @@ impl Diagnose for RegistryError {
     fn blame(&self) -> Blame {
         match self {
             Self::Http(error) => error.blame(),
+            Self::NotThere { answer, .. } => answer.blame(),
             _ => Blame::Circumstances,
         }
     }

@@ -27,6 +27,7 @@ mod challenge;
 mod client;
 mod credentials;
 mod error;
+mod guess;
 mod helper;
 mod host;
 mod link;

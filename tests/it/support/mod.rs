@@ -71,7 +71,7 @@ pub fn quick_retries() -> RetryPolicy {
 }
 
 /// A `config.json` without credentials.
-fn empty_config() -> PathBuf {
+pub fn empty_config() -> PathBuf {
     PathBuf::from(concat!(
         env!("CARGO_MANIFEST_DIR"),
         "/tests/it/support/empty-config.json"
