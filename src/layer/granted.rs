@@ -54,6 +54,14 @@ pub enum GrantError {
         /// How many there are.
         count: usize,
     },
+    /// What is in it has rights that are to be replaced.
+    #[error(
+        "cannot replace the rights on {path}: what is in it has them from there, and would lose them"
+    )]
+    PassedOn {
+        /// The folder.
+        path: ImagePath,
+    },
     /// Its descriptor cannot be read.
     #[error("cannot read the security descriptor of {path}")]
     Unreadable {
@@ -73,7 +81,7 @@ pub enum GrantError {
 impl Diagnose for GrantError {
     fn hint(&self) -> Option<String> {
         let text = match self {
-            Self::Unknown { .. } | Self::OfBase { .. } => {
+            Self::Unknown { .. } | Self::OfBase { .. } | Self::PassedOn { .. } => {
                 "build with --engine docker, on a Docker daemon for Windows containers"
             }
             Self::Nowhere { .. } => "bring it with [[files]], or make it the working_dir",
@@ -120,6 +128,8 @@ struct Granting<'a> {
     /// The descriptors that the layer has of its own by now.
     secured: HashMap<String, Security>,
     granted: Vec<(LayerPath, SecurityDescriptor)>,
+    /// Whether rights that are replaced were passed on.
+    withdraws: bool,
 }
 
 impl<'a> Granting<'a> {
@@ -133,6 +143,7 @@ impl<'a> Granting<'a> {
             inside,
             secured: layer.securities(),
             granted: Vec::new(),
+            withdraws: false,
         };
         let top = LayerPath::try_from(&access.path).map_err(LayerError::Path)?;
         let key = fold(top.as_str());
@@ -146,34 +157,28 @@ impl<'a> Granting<'a> {
             let own = fold(path);
             (own == key || is_below(&own, &key)).then_some((path, own, is_folder))
         });
+        let own: Vec<_> = own.collect();
+        let of_base = inside.file(&access.path)?;
+        let is_folder_of_base =
+            matches!(&of_base, Known::Present(file) if file.kind == BaseFileKind::Folder);
+        // The folder itself comes before what is in it.
+        if own.first().is_none_or(|(_, own, _)| *own != key) {
+            let path = access.path.clone();
+            match of_base {
+                Known::Present(file) if is_folder_of_base => {
+                    let found = base_descriptor(&path, &file)?;
+                    let found = found.map_or_else(|| usual(true), Ok)?;
+                    granting.top(top, &found, true);
+                }
+                Known::Present(_) => return Err(GrantError::OfBase { path }),
+                Known::Absent => return Err(GrantError::Nowhere { path }),
+                Known::Unknown => return Err(GrantError::Unknown { path }),
+            }
+        }
         let mut known = HashSet::new();
         for (path, own, is_folder) in own {
             granting.entry(path, &own, is_folder, own == key)?;
             known.insert(own);
-        }
-        let of_base = inside.file(&access.path)?;
-        let is_folder_of_base =
-            matches!(&of_base, Known::Present(file) if file.kind == BaseFileKind::Folder);
-        if !known.contains(&key) {
-            match of_base {
-                Known::Present(file) if is_folder_of_base => {
-                    let found = base_descriptor(&access.path, &file)?;
-                    let found = found.map_or_else(|| usual(true), Ok)?;
-                    granting.granted.push((top, access.granted(&found, true)));
-                }
-                Known::Present(_) => {
-                    let path = access.path.clone();
-                    return Err(GrantError::OfBase { path });
-                }
-                Known::Absent => {
-                    let path = access.path.clone();
-                    return Err(GrantError::Nowhere { path });
-                }
-                Known::Unknown => {
-                    let path = access.path.clone();
-                    return Err(GrantError::Unknown { path });
-                }
-            }
         }
         if is_folder_of_base {
             granting.folders_of_base(&known)?;
@@ -199,16 +204,39 @@ impl<'a> Granting<'a> {
             None => None,
         };
         let found = found.map_or_else(|| usual(is_folder), Ok)?;
-        let after = if is_top {
-            Some(self.access.granted(&found, is_folder))
-        } else {
-            self.access.passed_on(&found, is_folder)
-        };
-        if let Some(after) = after {
-            let path = path.parse().map_err(LayerError::Path)?;
-            self.granted.push((path, after));
+        let entry = path.parse().map_err(LayerError::Path)?;
+        if is_top {
+            self.top(entry, &found, is_folder);
+        } else if let Some(after) = self.inside_of_it(&found, is_folder)? {
+            self.granted.push((entry, after));
         }
         Ok(())
+    }
+
+    /// The file or folder itself.
+    fn top(&mut self, path: LayerPath, found: &SecurityDescriptor, is_folder: bool) {
+        self.withdraws = self.access.withdraws(found);
+        self.granted
+            .push((path, self.access.granted(found, is_folder)));
+    }
+
+    /// The descriptor of something in the folder, where that changes. What it has of rights that are
+    /// replaced it would lose, but only as far as it has them from there.
+    fn inside_of_it(
+        &self,
+        found: &SecurityDescriptor,
+        is_folder: bool,
+    ) -> Result<Option<SecurityDescriptor>, GrantError> {
+        if self.withdraws && self.access.is_passed_on_to(found) {
+            let path = self.access.path.clone();
+            return Err(GrantError::PassedOn { path });
+        }
+        let passed_on = self.access.passed_on(found, is_folder);
+        if !self.access.each_inside {
+            return Ok(passed_on);
+        }
+        let found = passed_on.as_ref().unwrap_or(found);
+        Ok(Some(self.access.granted(found, is_folder)))
     }
 
     /// The descriptor of a folder that the base has, too.
@@ -237,7 +265,7 @@ impl<'a> Granting<'a> {
             let Some(found) = base_descriptor(path, file)? else {
                 continue;
             };
-            match self.access.passed_on(&found, true) {
+            match self.inside_of_it(&found, true)? {
                 None => apart = Some(path.clone()),
                 Some(_) if known.contains(&fold(entry.as_str())) => {}
                 Some(after) => self.granted.push((entry, after)),

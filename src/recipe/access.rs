@@ -61,6 +61,8 @@ impl Recipe {
             inherit: self
                 .parsed_option(entry.inherit.as_ref(), values)?
                 .unwrap_or_default(),
+            replaces: false,
+            each_inside: false,
         })
     }
 }

@@ -1,5 +1,7 @@
 //! Certificates that a recipe's image trusts.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
@@ -16,7 +18,7 @@ use crate::windows::certificate::{Certificate, Store, TrustedCertificate};
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// Files of certificates by the store of the machine that they go into. A path is relative to the
-/// recipe's folder; a file is PEM, with one certificate or many, or DER with one.
+/// recipe's folder; a file is PEM, with one certificate or many, DER with one, or PKCS #7 (.p7b).
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CertificatesEntry {
@@ -81,21 +83,73 @@ impl Recipe {
         let bytes = files::read(&file, LARGEST_FILE).map_err(|error| {
             self.error(text, format!("cannot read {}: {error}", file.display()))
         })?;
-        let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
-            Some(rest) => rest.to_vec(),
-            None => bytes,
-        };
-        if let Some((what, hint)) = something_else(&bytes, path) {
-            let problem = format!("{path} {what}");
-            return Err(self.error(text, problem).with_hint(hint));
-        }
-        let invalid = |problem: String| self.error(text, format!("cannot use {path}: {problem}"));
-        let found = certificates_in(bytes).map_err(invalid)?;
-        found
-            .into_iter()
-            .map(|der| Certificate::parse(der.as_ref()).map_err(|error| invalid(error.to_string())))
-            .collect()
+        certificates_in_file(bytes, path).map_err(|unusable| {
+            let error = self.error(text, unusable.problem);
+            match unusable.hint {
+                Some(hint) => error.with_hint(hint),
+                None => error,
+            }
+        })
     }
+}
+
+/// A file that has no certificates that can be used.
+#[derive(Debug)]
+pub struct Unusable {
+    /// What is wrong with it.
+    pub problem: String,
+    /// What helps.
+    pub hint: Option<String>,
+}
+
+/// The certificates of a file that is called so: PEM or base64 alone, DER, or PKCS #7 in either.
+pub fn certificates_in_file(bytes: Vec<u8>, name: &str) -> Result<Vec<Certificate>, Unusable> {
+    let bytes = match bytes.strip_prefix(b"\xEF\xBB\xBF") {
+        Some(rest) => rest.to_vec(),
+        None => bytes,
+    };
+    if let Some((what, hint)) = something_else(&bytes, name) {
+        return Err(Unusable {
+            problem: format!("{name} {what}"),
+            hint: Some(hint),
+        });
+    }
+    let invalid = |problem: String| Unusable {
+        problem: format!("cannot use {name}: {problem}"),
+        hint: None,
+    };
+    let parts = match in_base64(&bytes) {
+        Some(der) => vec![der],
+        None => certificates_in(bytes)
+            .map_err(invalid)?
+            .iter()
+            .map(|der| der.to_vec())
+            .collect(),
+    };
+    let mut found = Vec::new();
+    for der in parts {
+        let certificates = match Certificate::in_message(&der) {
+            Some(certificates) => certificates,
+            None => Certificate::parse(der).map(|certificate| vec![certificate]),
+        };
+        found.extend(certificates.map_err(|error| invalid(error.to_string()))?);
+    }
+    if found.is_empty() {
+        return Err(invalid("it has no certificate".to_owned()));
+    }
+    Ok(found)
+}
+
+/// DER in base64, with nothing around it or the lines of PKCS #7.
+fn in_base64(bytes: &[u8]) -> Option<Vec<u8>> {
+    let text = str::from_utf8(bytes).ok()?.trim();
+    let inside = match text.strip_prefix("-----BEGIN PKCS7-----") {
+        Some(rest) => rest.strip_suffix("-----END PKCS7-----")?,
+        None => text,
+    };
+    let digits: String = inside.split_whitespace().collect();
+    let der = BASE64_STANDARD.decode(digits).ok()?;
+    der.starts_with(&[0x30]).then_some(der)
 }
 
 impl Trusted {
@@ -133,8 +187,6 @@ impl Trusted {
 fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
     /// `INTEGER 3, SEQUENCE`: how PKCS #12 begins.
     const PKCS12: [u8; 4] = [0x02, 0x01, 0x03, 0x30];
-    /// The identifier of signed data, with which PKCS #7 begins.
-    const PKCS7: [u8; 11] = [0x06, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 2];
     let has = |text: &[u8]| bytes.windows(text.len()).any(|found| found == text);
     // What is inside of a SEQUENCE.
     let inside = match bytes {
@@ -143,20 +195,15 @@ fn something_else(bytes: &[u8], path: &str) -> Option<(&'static str, String)> {
         _ => None,
     };
     let begins = |with: &[u8]| inside.is_some_and(|inside| inside.starts_with(with));
-    let take = |command: &str| format!("take its certificates: {command} -out certificates.pem");
     if has(b"PRIVATE KEY-----") {
         let hint = "put the certificates alone into a file of their own";
         let problem = "has a private key, which everybody who pulls the image could read";
         Some((problem, hint.to_owned()))
     } else if begins(&PKCS12) {
         let problem = "is PKCS #12 (.pfx, .p12), which may hold a private key";
-        Some((problem, take(&format!("openssl pkcs12 -in {path} -nokeys"))))
-    } else if begins(&PKCS7) {
-        let command = format!("openssl pkcs7 -inform DER -in {path} -print_certs");
-        Some(("is PKCS #7 (.p7b)", take(&command)))
-    } else if has(b"-----BEGIN PKCS7-----") {
-        let command = format!("openssl pkcs7 -in {path} -print_certs");
-        Some(("is PKCS #7 (.p7b)", take(&command)))
+        let command = format!("openssl pkcs12 -in {path} -nokeys");
+        let hint = format!("take its certificates: {command} -out certificates.pem");
+        Some((problem, hint))
     } else if bytes.starts_with(&[0xFF, 0xFE]) || bytes.starts_with(&[0xFE, 0xFF]) {
         Some(("is text in UTF-16", "save it as UTF-8".to_owned()))
     } else {

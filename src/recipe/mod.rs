@@ -53,6 +53,7 @@ use std::path::{Path, PathBuf};
 use crate::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
 use crate::files::{LARGEST_TEXT, read_text};
 
+pub use certificates::certificates_in_file;
 use file::RecipeFile;
 pub use file::{VariableType, schema};
 pub use host_process::NeedsWindowsInside;

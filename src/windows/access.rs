@@ -2,6 +2,7 @@
 //! `icacls` would give it.
 
 mod account;
+mod icacls;
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,6 +13,7 @@ use super::path::ImagePath;
 use super::security::{Ace, Acl, SecurityDescriptor, ace_flags, control};
 
 pub use account::{Account, AccountError};
+pub use icacls::{GrantTextError, Granted};
 
 /// Where Windows has the program that grants.
 pub const ICACLS: &str = r"C:\Windows\System32\icacls.exe";
@@ -28,6 +30,18 @@ pub struct Access {
     pub grants: Vec<Grant>,
     /// What of a folder it is for.
     pub inherit: Inherit,
+    /// Whether the accounts lose what they were granted here before.
+    #[serde(skip_serializing_if = "is_false")]
+    pub replaces: bool,
+    /// Whether what is in the folder gets the rights as its own, too.
+    #[serde(skip_serializing_if = "is_false")]
+    pub each_inside: bool,
+}
+
+// Serde passes it so.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 /// The rights that an account gets.
@@ -178,12 +192,14 @@ impl Access {
     /// What `icacls` is called with. Accounts are numbers, which mean the same in every language, and
     /// for the accounts of containers are the only form that Windows is known to resolve rightly.
     pub fn icacls(&self) -> Vec<String> {
-        let mut words = vec![self.path.to_string(), "/grant".to_owned()];
+        let grant = if self.replaces { "/grant:r" } else { "/grant" };
+        let mut words = vec![self.path.to_string(), grant.to_owned()];
         let inherit = self.inherit.letters();
         words.extend(self.grants.iter().map(|grant| {
             let (sid, rights) = (grant.account.sid().in_numbers(), grant.rights.letters());
             format!("*{sid}:{inherit}{rights}")
         }));
+        words.extend(self.each_inside.then(|| "/T".to_owned()));
         words
     }
 
@@ -191,7 +207,44 @@ impl Access {
     #[must_use]
     pub fn granted(&self, descriptor: &SecurityDescriptor, is_folder: bool) -> SecurityDescriptor {
         let flags = if is_folder { self.inherit.flags() } else { 0 };
+        if self.replaces {
+            let mut without = descriptor.clone();
+            if let Some(list) = &mut without.dacl {
+                list.entries.retain(|entry| !self.is_replaced(entry));
+            }
+            return self.entries(&without, flags);
+        }
         self.entries(descriptor, flags)
+    }
+
+    /// Whether rights that are replaced are passed on to what is in a folder with this descriptor.
+    pub fn withdraws(&self, descriptor: &SecurityDescriptor) -> bool {
+        let entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
+        let passes_on = ace_flags::OBJECT_INHERIT | ace_flags::CONTAINER_INHERIT;
+        let mut replaced = entries.filter(|entry| self.is_replaced(entry));
+        self.replaces && replaced.any(|entry| entry.flags & passes_on != 0)
+    }
+
+    /// Whether something has rights of the accounts from above.
+    pub fn is_passed_on_to(&self, descriptor: &SecurityDescriptor) -> bool {
+        let mut entries = descriptor.dacl.iter().flat_map(|list| &list.entries);
+        entries.any(|entry| {
+            let is_inherited = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED != 0;
+            let mut grants = self.grants.iter();
+            is_inherited && grants.any(|grant| grant.account.sid() == entry.sid)
+        })
+    }
+
+    /// Whether it is for files in the folder, too.
+    pub fn reaches_files(&self) -> bool {
+        self.each_inside || self.inherit.flags() & ace_flags::OBJECT_INHERIT != 0
+    }
+
+    /// Whether an entry is what an account was granted here before.
+    fn is_replaced(&self, entry: &Ace) -> bool {
+        let is_own = entry.kind == ALLOWS && entry.flags & ace_flags::INHERITED == 0;
+        let mut grants = self.grants.iter();
+        is_own && grants.any(|grant| grant.account.sid() == entry.sid)
     }
 
     /// A descriptor of something in the folder with what it inherits of the rights in it; none where

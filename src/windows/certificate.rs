@@ -88,6 +88,13 @@ impl Certificate {
         })
     }
 
+    /// Reads the certificates of a message of signed data, PKCS #7 in DER; none where the bytes are
+    /// something else.
+    pub fn in_message(der: &[u8]) -> Option<Result<Vec<Self>, CertificateError>> {
+        let found = der::in_message(der)?;
+        Some(found.into_iter().map(Self::parse).collect())
+    }
+
     /// Its bytes.
     pub fn der(&self) -> &[u8] {
         &self.der

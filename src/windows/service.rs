@@ -4,13 +4,17 @@
 //! The values, their types and the form of `FailureActions` are those of the services in a SYSTEM
 //! hive of Windows.
 
+mod settings;
+
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
 use super::quoting::argv;
-use super::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit, Root};
+use super::registry::{KeyPath, RegistryData, RegistryEdit, Root};
+
+pub use settings::Settings;
 
 /// The longest name: Windows allows 256 characters, and a key's name one less.
 pub const MAX_NAME: usize = 255;
@@ -137,6 +141,19 @@ impl ServiceName {
         &self.0
     }
 
+    /// The key with all that Windows knows of the service.
+    pub fn key(&self) -> KeyPath {
+        let mut key = KeyPath::root_of(Root::System);
+        for name in ["ControlSet001", "Services", &self.0] {
+            #[expect(
+                clippy::expect_used,
+                reason = "the names are sound, this one by its reader; a test has the worst of them"
+            )]
+            key.push(name).expect("a sound key name");
+        }
+        key
+    }
+
     /// Whether Windows takes two for the same.
     pub fn is(&self, other: &Self) -> bool {
         self.0.to_lowercase() == other.0.to_lowercase()
@@ -216,8 +233,10 @@ impl FromStr for Account {
         let authority = domain.is_empty() || is(domain, "NT AUTHORITY");
         Ok(match name {
             name if is(domain, "NT SERVICE") => Self::Virtual(name.parse()?),
-            name if authority && is(name, "LocalService") => Self::LocalService,
-            name if authority && is(name, "NetworkService") => Self::NetworkService,
+            name if authority && is(&name.replace(' ', ""), "LocalService") => Self::LocalService,
+            name if authority && is(&name.replace(' ', ""), "NetworkService") => {
+                Self::NetworkService
+            }
             name if matches!(domain, "" | ".") && is(name, "LocalSystem") => Self::LocalSystem,
             _ => {
                 let expected = r"LocalSystem, LocalService, NetworkService or NT SERVICE\NAME: others have a password, which an image cannot keep";
@@ -287,22 +306,16 @@ impl Service {
 
     /// The edits that make it. A service of that name in the base goes whole, with what belongs to it.
     pub fn edits(&self) -> Vec<RegistryEdit> {
-        /// A process of its own.
-        const OWN_PROCESS: u32 = 0x10;
-        /// A failure to start is logged, and the system starts nevertheless.
-        const NORMAL: u32 = 1;
-        let mut key = KeyPath::root_of(Root::System);
-        for name in ["ControlSet001", "Services", self.name.as_str()] {
-            #[expect(
-                clippy::expect_used,
-                reason = "the names are sound, ServiceName's by its reader; a test has the worst of them"
-            )]
-            key.push(name).expect("a sound key name");
-        }
-        let mut edits = vec![RegistryEdit::CreateKey {
-            key: key.clone(),
-            mode: KeyMode::Replace,
-        }];
+        let settings = Settings {
+            command: Some(self.command_line()),
+            display_name: self.display_name.clone(),
+            description: self.description.clone(),
+            start: Some(self.start),
+            account: Some(self.account.clone()),
+            depends_on: (!self.depends_on.is_empty()).then(|| self.depends_on.clone()),
+        };
+        let mut edits = settings.new_service(&self.name);
+        let key = self.name.key();
         let mut set = |name: &str, data| {
             edits.push(RegistryEdit::SetValue {
                 key: key.clone(),
@@ -310,26 +323,6 @@ impl Service {
                 data,
             });
         };
-        set("Type", RegistryData::dword(OWN_PROCESS));
-        set("Start", RegistryData::dword(self.start.number()));
-        set("ErrorControl", RegistryData::dword(NORMAL));
-        set("ImagePath", RegistryData::expand_sz(&self.command_line()));
-        set("ObjectName", RegistryData::sz(&self.account.to_string()));
-        if self.start == Start::DelayedAuto {
-            set("DelayedAutostart", RegistryData::dword(1));
-        }
-        if let Some(name) = &self.display_name {
-            set("DisplayName", RegistryData::sz(&name.0));
-        }
-        if let Some(text) = &self.description {
-            set("Description", RegistryData::sz(&text.0));
-        }
-        if !self.depends_on.is_empty() {
-            set(
-                "DependOnService",
-                list(self.depends_on.iter().map(|it| &it.0)),
-            );
-        }
         if !self.environment.is_empty() {
             set("Environment", list(self.environment.iter().map(|it| &it.0)));
         }

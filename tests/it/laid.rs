@@ -15,13 +15,13 @@ use wincimg::windows::security::SecurityDescriptor;
 use crate::inside::{BASE_PATH, Machine, NAME, VERSION, publish};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::inside::{
-    FILE, FOLDER, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
+    FILE, FOLDER, LayerTar, USER_FOLDER, bottom_layer, image_of, made_software, made_system,
 };
 use crate::support::places::{blob_in, manifest_in};
 use crate::support::windows_base::StandIn;
 
 /// Descriptors and attributes of a layer's entries, from its PAX records.
-fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, String)> {
+pub(crate) fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, String)> {
     let blob = fs::File::open(layer).unwrap();
     let mut reader = LayerReader::new(blob, Limits::default()).unwrap();
     let mut found = BTreeMap::new();
@@ -42,7 +42,7 @@ fn entries_of(layer: &Path) -> BTreeMap<String, (Option<String>, String)> {
 }
 
 /// The blobs of the layers of the one image in a layout, the base's first.
-fn layers_of(layout: &Path) -> Vec<PathBuf> {
+pub(crate) fn layers_of(layout: &Path) -> Vec<PathBuf> {
     let manifest = manifest_in(layout);
     let layers = manifest["layers"].as_array().unwrap().iter();
     layers
@@ -50,12 +50,17 @@ fn layers_of(layout: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-const DATA: &str = "O:BAG:BAD:PAI(D;;WD;;;BG)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
+pub(crate) const DATA: &str = "O:BAG:BAD:PAI(D;;WD;;;BG)(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)";
 const LOGS: &str = "O:BAG:BAD:AI(A;OICI;FR;;;BU)(A;OICIID;FA;;;SY)(A;OICIID;FA;;;BA)";
 const APART: &str = "O:SYG:SYD:PAI(A;OICI;FA;;;SY)";
 
 /// A base with folders that rights are granted on, of which one is hidden.
 fn base_with_data(attributes: &str) -> StandIn {
+    image_of(VERSION, vec![layer_with_data(attributes).tar()])
+}
+
+/// Its layer.
+pub(crate) fn layer_with_data(attributes: &str) -> LayerTar {
     let mut bottom = bottom_layer(&made_system(BASE_PATH), &made_software());
     let folder = tar::EntryType::Directory;
     bottom
@@ -64,7 +69,7 @@ fn base_with_data(attributes: &str) -> StandIn {
         .entry("Files/data/Logs", folder, "8210", Some(LOGS), b"", None)
         .file("Files/data/own.txt", b"x", Some(FILE))
         .folder("Files/data2", Some(DATA));
-    image_of(VERSION, vec![bottom.tar()])
+    bottom
 }
 
 #[tokio::test(flavor = "multi_thread")]

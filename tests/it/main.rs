@@ -65,6 +65,7 @@ mod registry_uploads;
 mod render;
 mod report_html;
 mod rollout;
+mod run_lines;
 mod secrets;
 mod site;
 mod store;

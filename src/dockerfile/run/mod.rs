@@ -25,7 +25,7 @@ use machine::Machine;
 use traced::Traced;
 use variables::Variables;
 
-pub use image::{Action, Entry, Image, Seen};
+pub use image::{Access, Action, Entry, Image, Seen, Service, ServiceStart};
 pub use trouble::{Trouble, TroubleKind};
 
 /// What stands after `RUN`.

@@ -31,9 +31,20 @@ pub enum StageError {
         text: String,
         /// What helps.
         hint: Option<String>,
-        /// Whether it can be carried out once the base is known.
-        wants_a_look: bool,
+        /// What may help beside another Dockerfile.
+        remedy: Remedy,
     },
+}
+
+/// What may help where a line cannot be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Remedy {
+    /// Nothing.
+    None,
+    /// To ask once more, where more is known of the base by chance.
+    Again,
+    /// To look inside the base.
+    Look,
 }
 
 impl StageError {
@@ -44,24 +55,21 @@ impl StageError {
             problem: problem.into(),
             text: text.to_owned(),
             hint: None,
-            wants_a_look: false,
+            remedy: Remedy::None,
         }
     }
 
-    /// Whether a look inside the base may help.
-    pub(super) fn wants_a_look(&self) -> bool {
-        matches!(
-            self,
-            Self::Line {
-                wants_a_look: true,
-                ..
-            }
-        )
+    /// What may help beside another Dockerfile.
+    pub(super) fn remedy(&self) -> Remedy {
+        match self {
+            Self::Line { remedy, .. } => *remedy,
+            _ => Remedy::None,
+        }
     }
 
-    pub(super) fn or_a_look(mut self) -> Self {
-        if let Self::Line { wants_a_look, .. } = &mut self {
-            *wants_a_look = true;
+    pub(super) fn or(mut self, other: Remedy) -> Self {
+        if let Self::Line { remedy, .. } = &mut self {
+            *remedy = other;
         }
         self
     }

@@ -41,6 +41,8 @@ use state::State;
 use tree::Tree;
 use unpack::Archives;
 
+use error::Remedy;
+
 pub use error::StageError;
 pub use read::Request;
 pub use state::set_variable;
@@ -267,7 +269,11 @@ impl Stages {
                 stage.name
             )
         };
-        let wants_a_look = trouble.kind == TroubleKind::NotKnown && trouble.help.is_none();
+        let remedy = match trouble.kind {
+            TroubleKind::NotKnown if trouble.help.is_none() => Remedy::Look,
+            TroubleKind::Fails => Remedy::Again,
+            _ => Remedy::None,
+        };
         let problem = match trouble.kind {
             TroubleKind::NeedsWindows => "RUN needs Windows",
             TroubleKind::NotUnderstood => "RUN is not understood",
@@ -277,11 +283,7 @@ impl Stages {
         let error = self
             .error(step, format!("{problem}: {trouble}"))
             .with_hint(hint);
-        if wants_a_look {
-            error.or_a_look()
-        } else {
-            error
-        }
+        error.or(remedy)
     }
 
     /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
@@ -293,16 +295,19 @@ impl Stages {
             .get(self.base())
             .map(|base| base.config.clone());
         match (outcome, config) {
-            (Err(error), Some(container)) if error.wants_a_look() => Ok(Outcome {
+            (Err(error), Some(container)) if error.remedy() != Remedy::None => Ok(Outcome {
                 lacking: BTreeMap::new(),
                 instructions: Instructions {
                     steps: Vec::new(),
                     container,
                     author: None,
-                    needs: Needs {
-                        hives: [Root::System, Root::Software].into(),
-                        files: true,
-                        ..Needs::default()
+                    needs: match error.remedy() {
+                        Remedy::Look => Needs {
+                            hives: [Root::System, Root::Software].into(),
+                            files: true,
+                            ..Needs::default()
+                        },
+                        Remedy::None | Remedy::Again => Needs::default(),
                     },
                 },
                 notes: Vec::new(),
@@ -349,7 +354,7 @@ impl Evaluation<'_> {
                     let problem = format!("nothing is known of the image {name:?}");
                     return Err(self.stages.error(&begun.from, problem));
                 };
-                let tree = Tree::over(Arc::clone(&base.inside));
+                let tree = Tree::over(Arc::clone(&base.inside), name);
                 State::on(base.config.clone(), tree)
             }
         };
@@ -504,8 +509,7 @@ impl Evaluation<'_> {
         program: &Program,
     ) -> Result<(), StageError> {
         let stages = self.stages;
-        let is_plain = run::is_plain_windows(stages.base_of(index));
-        let done = run::carry_out(state, program, is_plain)
+        let done = run::carry_out(state, program)
             .map_err(|trouble| stages.not_run(&stages.all[index], step, &trouble))?;
         let place = format!("{}:{}", stages.file.display(), step.line);
         let notes = done.notes.into_iter();

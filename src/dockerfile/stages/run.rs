@@ -3,6 +3,10 @@
 //! What a line downloads is not fetched. The line is read to its end all the same, so that whoever
 //! is told to bring the file knows that it is all that is missing.
 
+mod access;
+mod certificates;
+mod services;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 
@@ -15,7 +19,7 @@ use crate::dockerfile::run::{
 };
 use crate::files::{self, Part, Parts};
 use crate::recipe::{Brought, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
-use crate::windows::certificate::{Certificate, Store};
+use crate::windows::access::Access;
 use crate::windows::inside::{InsideError, Known};
 use crate::windows::path::ImagePath;
 use crate::windows::registry::upcase::same;
@@ -31,56 +35,11 @@ pub(super) struct Done {
     pub(super) notes: Vec<String>,
 }
 
-/// What may lie on the drive of a base that is Windows and nothing else.
-const OF_PLAIN_WINDOWS: [&str; 16] = [
-    "$Recycle.Bin",
-    "Boot",
-    "bootmgr",
-    "BOOTNXT",
-    "Documents and Settings",
-    "DumpStack.log.tmp",
-    "inetpub",
-    "License.txt",
-    "pagefile.sys",
-    "PerfLogs",
-    "Program Files",
-    "Program Files (x86)",
-    "ProgramData",
-    "System Volume Information",
-    "Users",
-    "Windows",
-];
-
-/// Whether an image is Windows and nothing else, by its name.
-pub(super) fn is_plain_windows(image: &str) -> bool {
-    let name = image.split('@').next().unwrap_or_default();
-    let name = match name.rsplit_once(':') {
-        Some((name, tag)) if !tag.contains('/') => name,
-        _ => name,
-    };
-    [
-        "windows",
-        "windows/nanoserver",
-        "windows/server",
-        "windows/servercore",
-    ]
-    .iter()
-    .any(|known| {
-        name.strip_suffix(known)
-            .is_some_and(|rest| rest.ends_with("mcr.microsoft.com/"))
-    })
-}
-
 /// Carries a line out on a stage.
-pub(super) fn carry_out(
-    state: &State,
-    program: &Program,
-    is_plain_windows: bool,
-) -> Result<Done, Trouble> {
+pub(super) fn carry_out(state: &State, program: &Program) -> Result<Done, Trouble> {
     let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
     let earlier = layers.flat_map(|layer| &layer.registry).collect();
     let mut running = Running::on(&state.tree, earlier);
-    running.is_plain_windows = is_plain_windows;
     let folder = state
         .working_dir()
         .map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
@@ -107,6 +66,7 @@ pub(super) fn carry_out(
         layer: PlannedLayer {
             entries: running.entries.into_values().collect(),
             registry: running.edits,
+            access: running.access,
             ..PlannedLayer::default()
         },
         notes: running.notes,
@@ -179,6 +139,8 @@ struct Running<'a> {
     /// What lines before this one did to the registry.
     earlier: Vec<&'a RegistryEdit>,
     edits: Vec<RegistryEdit>,
+    /// Rights that it grants.
+    access: Vec<Access>,
     notes: Vec<String>,
     /// The first URL that it downloads.
     url: Option<String>,
@@ -186,7 +148,6 @@ struct Running<'a> {
     downloaded: BTreeSet<String>,
     /// Paths and folders of which it is not known what is there before something is downloaded.
     later: BTreeSet<String>,
-    is_plain_windows: bool,
 }
 
 impl<'a> Running<'a> {
@@ -197,36 +158,22 @@ impl<'a> Running<'a> {
             entries: BTreeMap::new(),
             earlier,
             edits: Vec::new(),
+            access: Vec::new(),
             notes: Vec::new(),
             url: None,
             downloaded: BTreeSet::new(),
             later: BTreeSet::new(),
-            is_plain_windows: false,
         }
     }
 
     /// What was at a path before this line.
     fn kind_before(&self, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
-        self.kind_in(self.before, path)
+        self.before.kind(path).map_err(|error| failed(&error))
     }
 
     /// What is at a path.
     fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
-        self.kind_in(&self.tree, path)
-    }
-
-    fn kind_in(&self, tree: &Tree, path: &ImagePath) -> Result<Known<Kind>, Trouble> {
-        let kind = tree.kind(path).map_err(|error| failed(&error))?;
-        Ok(match (kind, path.components().first()) {
-            (Known::Unknown, Some(top)) if self.lacks(top) => Known::Absent,
-            (kind, _) => kind,
-        })
-    }
-
-    /// Whether the base has nothing of that name on its drive, although nobody has looked.
-    fn lacks(&self, top: &str) -> bool {
-        let mut known = OF_PLAIN_WINDOWS.iter();
-        self.is_plain_windows && !known.any(|known| known.eq_ignore_ascii_case(top))
+        self.tree.kind(path).map_err(|error| failed(&error))
     }
 
     /// Whether what is at a path, or in a folder, comes from something that is downloaded.
@@ -265,6 +212,8 @@ impl<'a> Running<'a> {
         let own = key(path);
         let below = format!("{own}\0");
         self.downloaded.remove(&own);
+        self.access
+            .retain(|access| access.path.below(path).is_none());
         self.later
             .retain(|known| *known != own && !known.starts_with(&below));
         self.entries
@@ -351,39 +300,6 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// A certificate in DER comes into a store.
-    fn trust(&mut self, store: &str, file: &ImagePath) -> Result<(), Trouble> {
-        let not_understood = |why: String| {
-            trouble(TroubleKind::NotUnderstood, why)
-                .help("a recipe has [certificates], which takes PEM too")
-        };
-        let store = match store {
-            "ROOT" => Store::Root,
-            "CA" => Store::Ca,
-            "TrustedPublisher" => Store::TrustedPublisher,
-            "TrustedPeople" => Store::TrustedPeople,
-            other => {
-                return Err(not_understood(format!(
-                    "the store {other} is not written to"
-                )));
-            }
-        };
-        let der = match self.content(file) {
-            Seen::There(der) => der,
-            Seen::Later => return Ok(()),
-            Seen::Missing | Seen::Unknown => {
-                return Err(trouble(
-                    TroubleKind::NotKnown,
-                    format!("the content of {file} is not known"),
-                ));
-            }
-        };
-        let certificate =
-            Certificate::parse(der).map_err(|error| not_understood(format!("{file}: {error}")))?;
-        self.edits.push(certificate.edit(store));
-        Ok(())
-    }
-
     fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), Trouble> {
         self.may_put(&path)?;
         let source = match String::from_utf8(content) {
@@ -428,14 +344,11 @@ impl Image for Running<'_> {
         if self.is_later(folder) {
             return Seen::Later;
         }
-        match (self.entry(folder), self.tree.is_own(folder)) {
+        match (self.entry(folder), self.tree.inside(folder)) {
             (Seen::Missing, _) => Seen::Missing,
-            (Seen::There(Entry::Folder), Ok(true)) => Seen::There(
-                self.tree
-                    .made_in(folder)
-                    .map(|(name, _)| name.to_owned())
-                    .collect(),
-            ),
+            (_, Ok(Known::Present(found))) => {
+                Seen::There(found.into_iter().map(|(name, _)| name).collect())
+            }
             _ => Seen::Unknown,
         }
     }
@@ -557,11 +470,13 @@ impl Image for Running<'_> {
             )
             .help("unpack it beforehand, and COPY the folder")),
             Action::Certificate { store, file } => self.trust(&store, &file),
-            Action::Service(_) | Action::Access(_) | Action::Iis(_) => Err(trouble(
+            Action::Service(service) => self.service(&service),
+            Action::Access(access) => self.grant(&access),
+            Action::Iis(_) => Err(trouble(
                 TroubleKind::NotUnderstood,
                 "it is not carried out for a Dockerfile",
             )
-            .help("a recipe has keys for services, access and IIS")),
+            .help("a recipe has keys for IIS")),
         }
     }
 }

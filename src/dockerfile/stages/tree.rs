@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::layer::fold;
 use crate::recipe::{PlannedContent, PlannedEntry};
-use crate::windows::inside::{BaseFileKind, Inside, InsideError, Known};
+use crate::windows::inside::{BaseFile, BaseFileKind, Inside, InsideError, Known};
 use crate::windows::path::{ImagePath, TOP_FOLDERS};
 
 /// Folders that are there in Windows although nobody has looked.
@@ -24,13 +24,56 @@ const WELL_KNOWN: [&str; 12] = [
     r"Windows\Temp",
 ];
 
+/// What may lie on the drive of a base that is Windows and nothing else.
+const OF_PLAIN_WINDOWS: [&str; 16] = [
+    "$Recycle.Bin",
+    "Boot",
+    "bootmgr",
+    "BOOTNXT",
+    "Documents and Settings",
+    "DumpStack.log.tmp",
+    "inetpub",
+    "License.txt",
+    "pagefile.sys",
+    "PerfLogs",
+    "Program Files",
+    "Program Files (x86)",
+    "ProgramData",
+    "System Volume Information",
+    "Users",
+    "Windows",
+];
+
+/// Whether an image is Windows and nothing else, by its name.
+fn is_plain_windows(image: &str) -> bool {
+    let name = image.split('@').next().unwrap_or_default();
+    let name = match name.rsplit_once(':') {
+        Some((name, tag)) if !tag.contains('/') => name,
+        _ => name,
+    };
+    [
+        "windows",
+        "windows/nanoserver",
+        "windows/server",
+        "windows/servercore",
+    ]
+    .iter()
+    .any(|known| {
+        name.strip_suffix(known)
+            .is_some_and(|rest| rest.ends_with("mcr.microsoft.com/"))
+    })
+}
+
 /// A stage's drive.
 #[derive(Debug, Clone)]
 pub(super) struct Tree {
     made: BTreeMap<String, PlannedEntry>,
     /// Folders that are there for what is in them; the base may have them already.
     implied: BTreeSet<String>,
+    /// What was deleted: nothing of the base shows there, whatever was made there since.
+    cut: BTreeSet<String>,
     base: Arc<dyn Inside>,
+    is_plain_windows: bool,
 }
 
 /// What is at a path.
@@ -41,11 +84,24 @@ pub(super) enum Kind {
     Link,
 }
 
+impl Kind {
+    fn of_base(kind: BaseFileKind) -> Self {
+        match kind {
+            BaseFileKind::Folder => Self::Folder,
+            BaseFileKind::File { .. } => Self::File,
+            BaseFileKind::Link => Self::Link,
+        }
+    }
+}
+
 impl Tree {
-    pub(super) fn over(base: Arc<dyn Inside>) -> Self {
+    /// The drive of an image of that name.
+    pub(super) fn over(base: Arc<dyn Inside>, image: &str) -> Self {
         Self {
+            is_plain_windows: is_plain_windows(image),
             made: BTreeMap::new(),
             implied: BTreeSet::new(),
+            cut: BTreeSet::new(),
             base,
         }
     }
@@ -61,12 +117,10 @@ impl Tree {
             return Ok(Known::Present(Kind::Folder));
         }
         if let Some(entry) = self.made.get(&key(path)) {
-            return Ok(match &entry.content {
-                PlannedContent::Folder => Known::Present(Kind::Folder),
-                PlannedContent::File(_) => Known::Present(Kind::File),
-                PlannedContent::Link { .. } => Known::Present(Kind::Link),
-                PlannedContent::Deleted => Known::Absent,
-            });
+            return Ok(kind_of(&entry.content).map_or(Known::Absent, Known::Present));
+        }
+        if self.is_cut(path) {
+            return Ok(Known::Absent);
         }
         // What is below something that is gone, or no folder, is not there.
         for ancestor in ancestors(path) {
@@ -75,15 +129,25 @@ impl Tree {
                 Some(_) => return Ok(Known::Absent),
             }
         }
-        Ok(match self.base.file(path)? {
+        Ok(match self.of_base(path)? {
             Known::Absent => Known::Absent,
-            Known::Present(file) => Known::Present(match file.kind {
-                BaseFileKind::Folder => Kind::Folder,
-                BaseFileKind::File { .. } => Kind::File,
-                BaseFileKind::Link => Kind::Link,
-            }),
+            Known::Present(file) => Known::Present(Kind::of_base(file.kind)),
             Known::Unknown if is_well_known(path) => Known::Present(Kind::Folder),
             Known::Unknown => Known::Unknown,
+        })
+    }
+
+    /// What the base has at a path. One that is Windows and nothing else has nothing of other names
+    /// on its drive, although nobody has looked.
+    fn of_base(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        let found = self.base.file(path)?;
+        let is_strange = path.components().first().is_some_and(|top| {
+            let mut known = OF_PLAIN_WINDOWS.iter();
+            self.is_plain_windows && !known.any(|known| known.eq_ignore_ascii_case(top))
+        });
+        Ok(match found {
+            Known::Unknown if is_strange => Known::Absent,
+            found => found,
         })
     }
 
@@ -106,6 +170,7 @@ impl Tree {
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
                 self.made.retain(|known, _| !known.starts_with(&below));
+                self.cut.insert(key.clone());
             }
             self.implied.remove(&key);
             self.made.insert(key, entry.clone());
@@ -121,7 +186,10 @@ impl Tree {
         if !self.made.contains_key(&key) {
             return Ok(false);
         }
-        Ok(match self.base.file(path)? {
+        if self.is_cut(path) {
+            return Ok(true);
+        }
+        Ok(match self.of_base(path)? {
             Known::Present(_) => false,
             // What lies in a folder of its own is too.
             Known::Unknown if self.implied.contains(&key) => match ancestors(path).last() {
@@ -130,6 +198,44 @@ impl Tree {
             },
             Known::Absent | Known::Unknown => true,
         })
+    }
+
+    /// The names of what lies in a folder, made here or not, and what each is.
+    pub(super) fn inside(
+        &self,
+        folder: &ImagePath,
+    ) -> Result<Known<Vec<(String, Kind)>>, InsideError> {
+        match self.kind(folder)? {
+            Known::Present(Kind::Folder) => {}
+            Known::Unknown => return Ok(Known::Unknown),
+            Known::Present(_) | Known::Absent => return Ok(Known::Absent),
+        }
+        let made = self.made_in(folder);
+        let mut found: Vec<(String, Kind)> = made
+            .filter_map(|(name, entry)| Some((name.to_owned(), kind_of(&entry.content)?)))
+            .collect();
+        if !self.is_own(folder)? && !self.is_cut(folder) {
+            let of_base = match self.base.lies_in(folder)? {
+                Known::Unknown => return Ok(Known::Unknown),
+                Known::Absent => Vec::new(),
+                Known::Present(of_base) => of_base,
+            };
+            let is_seen = |name: &str| {
+                let path = folder.join(name);
+                path.map_or(true, |path| !self.made.contains_key(&key(&path)))
+            };
+            let seen = of_base.into_iter().filter(|file| is_seen(&file.name));
+            found.extend(seen.map(|file| (file.name, Kind::of_base(file.kind))));
+        }
+        found.sort_by_cached_key(|(name, _)| fold(name));
+        Ok(Known::Present(found))
+    }
+
+    /// Whether nothing of the base shows at a path.
+    fn is_cut(&self, path: &ImagePath) -> bool {
+        let own = key(path);
+        let ends = own.match_indices('\0').map(|(at, _)| &own[..at]);
+        !self.cut.is_empty() && ends.chain([own.as_str()]).any(|it| self.cut.contains(it))
     }
 
     /// What was made at a path.
@@ -164,6 +270,16 @@ impl Tree {
             Known::Absent => true,
             Known::Unknown => !path.components().is_empty() && !path.is_of_windows(),
         })
+    }
+}
+
+/// What is there; none where something is gone.
+fn kind_of(content: &PlannedContent) -> Option<Kind> {
+    match content {
+        PlannedContent::Folder => Some(Kind::Folder),
+        PlannedContent::File(_) => Some(Kind::File),
+        PlannedContent::Link { .. } => Some(Kind::Link),
+        PlannedContent::Deleted => None,
     }
 }
 

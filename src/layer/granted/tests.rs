@@ -76,6 +76,8 @@ fn access(path: &str, inherit: Inherit) -> Access {
             rights: Rights::Modify,
         }],
         inherit,
+        replaces: false,
+        each_inside: false,
     }
 }
 

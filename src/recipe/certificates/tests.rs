@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::super::{Plan, PlanBase, Settings};
 use super::*;
-use crate::windows::certificate::tests::sample;
+use crate::windows::certificate::tests::{element, sample};
 use crate::windows::inside::Unseen;
 use crate::windows::version::WindowsVersion;
 
@@ -119,12 +119,12 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
             .contains("PKCS #12")
     );
 
-    let signed = [6, 9, 0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 2, 0xA0, 0];
-    let (problem, hint) = refused(&[&[0x30, 0x81, 13][..], &signed].concat());
-    assert!(problem.starts_with("a.pem is PKCS #7"), "{problem}");
-    assert!(hint.contains("-inform DER"), "{hint}");
-    let (_, hint) = refused(pem("PKCS7", b"x").as_bytes());
-    assert!(hint.contains("openssl pkcs7 -in a.pem"), "{hint}");
+    // A message without certificates, and one that is cut off.
+    let (problem, _) = refused(&message(&[]));
+    assert_eq!(problem, "cannot use a.pem: it has no certificate");
+    let cut = message(&[root()]);
+    let (problem, _) = refused(&cut[..cut.len() - 1]);
+    assert!(problem.ends_with("cannot be read"), "{problem}");
 
     let utf16: Vec<u8> = "\u{FEFF}-----"
         .encode_utf16()
@@ -155,6 +155,40 @@ fn what_is_no_certificate_is_refused_with_what_to_do() {
     ] {
         let error = plan(&[], &format!("ca = '{path}'")).unwrap_err();
         assert!(error.to_string().contains(said), "{error}");
+    }
+}
+
+/// A message of signed data as `openssl crl2pkcs7 -nocrl` makes it: certificates that nobody signed
+/// anything with.
+fn message(certificates: &[Vec<u8>]) -> Vec<u8> {
+    let data = element(6, &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 1]);
+    let signed = [
+        element(2, &[1]),
+        element(0x31, &[]),
+        element(0x30, &data),
+        element(0xA0, &certificates.concat()),
+        element(0x31, &[]),
+    ];
+    let content = element(0xA0, &element(0x30, &signed.concat()));
+    let kind = element(6, &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 2]);
+    element(0x30, &[kind, content].concat())
+}
+
+#[test]
+fn a_certificate_is_the_same_in_every_form() {
+    let expected = plan(&[("a.pem", &root())], "root = 'a.pem'").unwrap();
+    let message = message(&[root()]);
+    let base64 = BASE64_STANDARD.encode(root());
+    for file in [
+        pem("CERTIFICATE", &root()).as_bytes(),
+        base64.as_bytes(),
+        format!("{}\r\n{}\r\n", &base64[..60], &base64[60..]).as_bytes(),
+        &message,
+        pem("PKCS7", &message).as_bytes(),
+        pem("CERTIFICATE", &message).as_bytes(),
+    ] {
+        let found = plan(&[("a.pem", file)], "root = 'a.pem'").unwrap();
+        assert_eq!(found.certificates, expected.certificates);
     }
 }
 

@@ -22,6 +22,17 @@ const KNOWN: [(&str, u64, &[u32]); 10] = [
     ("IIS_IUSRS", 5, &[32, 568]),
 ];
 
+/// Other names of accounts, as Windows shows them, and of groups that few images grant rights to.
+const ALSO: [(&str, u64, &[u32]); 7] = [
+    ("SYSTEM", 5, &[18]),
+    ("LOCAL SERVICE", 5, &[19]),
+    ("NETWORK SERVICE", 5, &[20]),
+    ("INTERACTIVE", 5, &[4]),
+    ("SERVICE", 5, &[6]),
+    ("Guests", 5, &[32, 546]),
+    ("Power Users", 5, &[32, 547]),
+];
+
 /// The first number of the accounts that Windows has for services, and for pools of IIS.
 const SERVICES: u32 = 80;
 const POOLS: u32 = 82;
@@ -70,9 +81,8 @@ impl FromStr for Account {
         } else if domain.is_empty() && name.get(..4).is_some_and(|start| start == "S-1-") {
             name.parse().ok()
         } else if of_windows.into_iter().any(is) {
-            let found = KNOWN
-                .iter()
-                .find(|(own, ..)| own.eq_ignore_ascii_case(name));
+            let mut all = KNOWN.iter().chain(&ALSO);
+            let found = all.find(|(own, ..)| own.eq_ignore_ascii_case(name));
             found.and_then(|(_, authority, parts)| Sid::new(*authority, parts))
         } else {
             None

@@ -14,6 +14,8 @@ fn access(grants: &[(&str, Rights)], inherit: Inherit) -> Access {
         path: r"C:\app\data".parse().unwrap(),
         grants: grants.iter().map(grant).collect(),
         inherit,
+        replaces: false,
+        each_inside: false,
     }
 }
 

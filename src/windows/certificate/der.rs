@@ -94,6 +94,31 @@ impl<'a> Elements<'a> {
     }
 }
 
+/// The certificates of a message of signed data (PKCS #7, RFC 2315), whole; none where it is
+/// something else.
+pub(super) fn in_message(der: &[u8]) -> Option<Vec<&[u8]>> {
+    const SIGNED_DATA: &[u8] = &[0x2A, 0x86, 0x48, 0x86, 0xF7, 0x0D, 1, 7, 2];
+    /// `[0]`: what a message is, and the certificates in it.
+    const CONTENT: u8 = 0xA0;
+    let mut message = Elements(Elements(der).expect(SEQUENCE)?);
+    if message.expect(OBJECT)? != SIGNED_DATA {
+        return None;
+    }
+    let mut content = Elements(message.expect(CONTENT)?);
+    let mut signed = Elements(content.expect(SEQUENCE)?);
+    signed.expect(INTEGER)?;
+    signed.expect(SET)?;
+    signed.expect(SEQUENCE)?;
+    let mut certificates = Elements(signed.optional(CONTENT).unwrap_or_default());
+    let mut found = Vec::new();
+    while !certificates.is_empty() {
+        let from = certificates.0;
+        certificates.expect(SEQUENCE)?;
+        found.push(&from[..from.len() - certificates.0.len()]);
+    }
+    Some(found)
+}
+
 /// Reads a certificate; else the part that cannot be read.
 pub(super) fn read(der: &[u8]) -> Result<Read, &'static str> {
     let mut file = Elements(der);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::der::read;
 use super::*;
 
-fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+pub(crate) fn element(tag: u8, content: &[u8]) -> Vec<u8> {
     let length = content.len();
     let mut out = vec![tag];
     match u8::try_from(length) {

@@ -39,8 +39,8 @@ fn a_service_has_the_values_that_windows_own_have() {
         shown(&service()),
         [
             "\"Type\" = REG_DWORD 16",
-            "\"Start\" = REG_DWORD 2",
             "\"ErrorControl\" = REG_DWORD 1",
+            "\"Start\" = REG_DWORD 2",
             r#""ImagePath" = REG_EXPAND_SZ "C:\\app\\worker.exe""#,
             "\"ObjectName\" = REG_SZ \"LocalSystem\"",
         ]
@@ -59,8 +59,8 @@ fn a_service_has_the_values_that_windows_own_have() {
     assert_eq!(
         shown(&whole)[1..],
         [
-            "\"Start\" = REG_DWORD 2",
             "\"ErrorControl\" = REG_DWORD 1",
+            "\"Start\" = REG_DWORD 2",
             r#""ImagePath" = REG_EXPAND_SZ "\"C:\\Program Files\\worker.exe\" --name \"a \\\"b\\\"\" \"\"""#,
             r#""ObjectName" = REG_SZ "NT AUTHORITY\\LocalService""#,
             "\"DelayedAutostart\" = REG_DWORD 1",
@@ -70,7 +70,7 @@ fn a_service_has_the_values_that_windows_own_have() {
             r#""Environment" = REG_MULTI_SZ ["A=1", "B="]"#,
         ]
     );
-    let start = |start| shown(&Service { start, ..service() })[1].clone();
+    let start = |start| shown(&Service { start, ..service() })[2].clone();
     assert_eq!(start(Start::Demand), "\"Start\" = REG_DWORD 3");
     assert_eq!(start(Start::Disabled), "\"Start\" = REG_DWORD 4");
 }

@@ -1,0 +1,72 @@
+//! Grants as `icacls` is told them: `Users:(OI)(CI)M`, in two words.
+
+use super::{Account, AccountError, Grant, Inherit, Rights};
+
+/// What an account is granted, and what of a folder that is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// The rights, each by itself.
+    pub grants: Vec<Grant>,
+    /// What of a folder they are for.
+    pub inherit: Inherit,
+}
+
+/// A grant that is not understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GrantTextError {
+    /// Nobody knows the account.
+    #[error(transparent)]
+    Account(#[from] AccountError),
+    /// The rights are others than those that an image grants.
+    #[error("invalid rights {text:?}: expected F, M, RX, R or W, with (OI) and (CI) before them")]
+    Rights {
+        /// How they are written.
+        text: String,
+    },
+}
+
+impl Granted {
+    /// Reads an account and its rights.
+    pub fn read(account: &str, rights: &str) -> Result<Self, GrantTextError> {
+        let invalid = || GrantTextError::Rights {
+            text: rights.to_owned(),
+        };
+        let account: Account = account.strip_prefix('*').unwrap_or(account).parse()?;
+        let (mut files, mut folders) = (false, false);
+        let mut rest = rights;
+        let letters = loop {
+            let group = rest.strip_prefix('(').and_then(|text| text.split_once(')'));
+            match group {
+                Some((flag, behind)) if flag.eq_ignore_ascii_case("OI") => {
+                    (files, rest) = (true, behind);
+                }
+                Some((flag, behind)) if flag.eq_ignore_ascii_case("CI") => {
+                    (folders, rest) = (true, behind);
+                }
+                Some((letters, "")) => break letters,
+                Some(_) => return Err(invalid()),
+                None => break rest,
+            }
+        };
+        let read = |letters: &str| {
+            let mut all = Rights::ALL.into_iter();
+            all.find(|rights| rights.letters().eq_ignore_ascii_case(letters.trim()))
+        };
+        let grants = letters.split(',').map(|letters| {
+            let account = account.clone();
+            Some(Grant {
+                account,
+                rights: read(letters)?,
+            })
+        });
+        Ok(Self {
+            grants: grants.collect::<Option<_>>().ok_or_else(invalid)?,
+            inherit: match (files, folders) {
+                (true, true) => Inherit::All,
+                (true, false) => Inherit::Files,
+                (false, true) => Inherit::Folders,
+                (false, false) => Inherit::None,
+            },
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! What RUN lines do beyond files of their own: services, rights, certificates, and what the base and
+//! earlier lines have. The images are built by the real program and read by others.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use assert_cmd::assert::Assert;
+use wincimg::layer::{EntryKind, LayerReader, Limits};
+use wincimg::windows::security::SecurityDescriptor;
+
+use crate::inside::{Machine, VERSION, publish};
+use crate::laid::{entries_of, layer_with_data, layers_of};
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::inside::{FILE, image_of};
+use crate::support::programs::component;
+use crate::support::windows_base::StandIn;
+
+const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
+
+/// A base with the programs that lines name.
+fn base() -> StandIn {
+    let mut layer = layer_with_data("16");
+    for program in [
+        "sc", "icacls", "certutil", "xcopy", "robocopy", "reg", "setx",
+    ] {
+        layer.file(
+            &format!("Files/Windows/System32/{program}.exe"),
+            b"MZ",
+            Some(FILE),
+        );
+    }
+    let powershell = "Files/Windows/System32/WindowsPowerShell/v1.0/powershell.exe";
+    layer.file(powershell, b"MZ", Some(FILE));
+    image_of(VERSION, vec![layer.tar()])
+}
+
+/// A machine with a Dockerfile, and a registry with its base.
+struct Bench {
+    machine: Machine,
+    server: FakeRegistry,
+    reference: String,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let server = FakeRegistry::start();
+        let reference = publish(&base(), &server.host()).await;
+        let machine = Machine::new();
+        let app = machine.0.path().join("app");
+        fs::create_dir(&app).unwrap();
+        for file in ["a.txt", "b.txt"] {
+            fs::write(app.join(file), file).unwrap();
+        }
+        Self {
+            machine,
+            server,
+            reference,
+        }
+    }
+
+    /// What is known of the base is known before the build.
+    fn indexed(self) -> Self {
+        self.machine.json(&["base", "index", &self.reference]);
+        self
+    }
+
+    fn write(&self, file: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.machine.0.path().join("app").join(file), content).unwrap();
+    }
+
+    /// Builds a Dockerfile with these instructions on the base.
+    fn build(&self, instructions: &str) -> Assert {
+        self.build_file(&format!("# escape=`\nFROM {BASE}\n{instructions}\n"))
+    }
+
+    fn build_file(&self, text: &str) -> Assert {
+        self.write("Dockerfile", text);
+        let _ = fs::remove_dir_all(self.machine.0.path().join("out"));
+        self.machine.run(&[
+            "build",
+            "./app",
+            "--output",
+            "oci:out",
+            "--host-build",
+            "17763.973",
+            "--base-registry",
+            &self.server.host(),
+        ])
+    }
+
+    /// The layers that it adds.
+    fn layers(&self, instructions: &str) -> Vec<PathBuf> {
+        self.build(instructions).success();
+        self.built()
+    }
+
+    fn built(&self) -> Vec<PathBuf> {
+        layers_of(&self.machine.0.path().join("out"))[1..].to_vec()
+    }
+
+    /// What is said of a Dockerfile that is refused; nothing is left of the build.
+    fn refused(&self, instructions: &str) -> String {
+        let done = self.build(instructions).failure();
+        assert!(
+            !self.machine.0.path().join("out").exists(),
+            "{instructions}"
+        );
+        String::from_utf8_lossy(&done.get_output().stderr).into_owned()
+    }
+}
+
+/// The files of a layer and what is in them, by their paths; folders end with a slash.
+fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut reader = LayerReader::new(fs::File::open(layer).unwrap(), Limits::default()).unwrap();
+    let mut files = BTreeMap::new();
+    while let Some(entry) = reader.next_entry().unwrap() {
+        let mut bytes = Vec::new();
+        if entry.kind == EntryKind::File {
+            reader
+                .each_piece(|piece| bytes.extend_from_slice(piece))
+                .unwrap();
+        }
+        let end = if entry.kind == EntryKind::Directory {
+            "/"
+        } else {
+            ""
+        };
+        files.insert(format!("{}{end}", entry.path), bytes);
+    }
+    files
+}
+
+/// What hivex finds at a key of a layer's hive, line by line.
+fn key_of(layer: &Path, hive: &str, key: &str) -> Option<Vec<String>> {
+    let hivexget = component("hivexget")?;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("hive");
+    fs::write(&file, &files_of(layer)[&format!("Hives/{hive}")]).unwrap();
+    let output = Command::new(hivexget).arg(&file).arg(key).output().unwrap();
+    assert!(output.status.success(), "{key}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    Some(lines)
+}
+
+const SERVICE: &str = r"\ControlSet001\Services";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn services_are_made_and_changed_as_windows_keeps_them() {
+    let bench = Bench::new().await.indexed();
+    let layers = bench.layers(
+        r#"RUN sc create Worker binPath= "C:\app\worker.exe --serve" start= delayed-auto depend= RpcSs/Dhcp obj= "NT AUTHORITY\Network Service"
+RUN sc config worker start= auto displayname= "The worker" && sc.exe description Worker "Works"
+RUN sc config w3svc start= disabled
+SHELL ["powershell", "-Command"]
+RUN New-Service -Name Second -BinaryPathName C:\second.exe; Set-Service Second -StartupType Manual"#,
+    );
+    let key = |layer: usize, name: &str| {
+        key_of(
+            &layers[layer],
+            "System_Delta",
+            &format!(r"{SERVICE}\{name}"),
+        )
+    };
+    let Some(made) = key(0, "Worker") else { return };
+    let utf16 = |text: &str| -> String {
+        let units = text.encode_utf16().flat_map(u16::to_le_bytes);
+        units
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<Vec<_>>()
+            .join(",")
+    };
+    assert_eq!(
+        made,
+        [
+            "\"DelayedAutostart\"=dword:00000001".to_owned(),
+            format!("\"DependOnService\"=hex(7):{}", utf16("RpcSs\0Dhcp\0\0")),
+            "\"ErrorControl\"=dword:00000001".to_owned(),
+            r#""ImagePath"=str(2):"C:\\app\\worker.exe --serve""#.to_owned(),
+            r#""ObjectName"="NT AUTHORITY\\NetworkService""#.to_owned(),
+            "\"Start\"=dword:00000002".to_owned(),
+            "\"Type\"=dword:00000010".to_owned(),
+        ]
+    );
+    // What is not named stays, in the base and in the layer before.
+    let changed = key(1, "Worker").unwrap();
+    let expected = [
+        "\"DelayedAutostart\"=dword:00000000",
+        "\"Description\"=\"Works\"",
+        "\"DisplayName\"=\"The worker\"",
+        "\"Start\"=dword:00000002",
+    ];
+    assert_eq!(changed, expected);
+    assert_eq!(key(2, "w3svc").unwrap(), ["\"Start\"=dword:00000004"]);
+    let second = key(3, "Second").unwrap();
+    for line in ["\"Start\"=dword:00000003", "\"ObjectName\"=\"LocalSystem\""] {
+        assert!(second.iter().any(|own| own == line), "{second:?}");
+    }
+    for (instructions, said) in [
+        (
+            "RUN sc create W3SVC binPath= C:\\x.exe",
+            "RUN fails: sc: there is a service W3SVC already",
+        ),
+        (
+            "RUN sc config nobody start= auto",
+            "RUN fails: sc: there is no service nobody",
+        ),
+        (
+            "RUN sc create x binPath= C:\\x.exe obj= .\\me",
+            "RUN is not understood: sc: invalid account",
+        ),
+    ] {
+        let found = bench.refused(instructions);
+        assert!(found.contains(&format!("Dockerfile:3: {said}")), "{found}");
+        assert!(found.contains("hint: "), "{found}");
+    }
+    let found = bench.refused("RUN sc create x binPath= C:\\x.exe obj= .\\me");
+    assert!(found.contains("let a virtual account run it"), "{found}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_reach_what_earlier_lines_made() {
+    // Of what a Dockerfile makes all is known, of the base nothing has to be.
+    for bench in [Bench::new().await, Bench::new().await.indexed()] {
+        let layers = bench.layers(
+            r#"COPY a.txt C:/new/in/
+RUN icacls C:\new /grant:r "Users:(OI)(CI)(RX,W)" "NETWORK SERVICE:R" /T"#,
+        );
+        let files = files_of(&layers[1]);
+        assert_eq!(files["Files/new/in/a.txt"], b"a.txt");
+        let found = entries_of(&layers[1]);
+        let granted = |path: &str| {
+            let (security, _) = &found[path];
+            let descriptor: SecurityDescriptor = security.as_ref().unwrap().parse().unwrap();
+            let list = descriptor.dacl.unwrap().entries.into_iter();
+            let own = list.filter(|entry| {
+                let sid = entry.sid.to_string();
+                ["BU", "NS"].contains(&sid.as_str()) || sid.ends_with("-545")
+            });
+            own.map(|entry| (entry.flags, entry.mask))
+                .collect::<Vec<_>>()
+        };
+        let (users, network) = (0x12_00A9 | 0x10_0116, 0x12_0089);
+        for path in ["Files/new", "Files/new/in"] {
+            let entries = granted(path);
+            assert!(entries.contains(&(3, users)), "{path}: {entries:x?}");
+            assert!(entries.contains(&(0, network)), "{path}: {entries:x?}");
+        }
+        let entries = granted("Files/new/in/a.txt");
+        assert!(entries.contains(&(0, users)), "{entries:x?}");
+        assert!(entries.contains(&(0x10, users)), "{entries:x?}");
+    }
+    let bench = Bench::new().await.indexed();
+    for (line, said) in [
+        (
+            r"icacls C:\data /grant Nobody:F",
+            "unknown account \"Nobody\"",
+        ),
+        (r"icacls C:\data /grant Users:D", "invalid rights \"D\""),
+        (r"icacls C:\ /grant Users:F", "on the drive itself"),
+    ] {
+        let found = bench.refused(&format!("RUN {line}"));
+        let place = "Dockerfile:3: RUN is not understood: icacls: ";
+        assert!(found.contains(place) && found.contains(said), "{found}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn certificates_come_in_every_form_that_windows_reads() {
+    let bench = Bench::new().await;
+    let Some(openssl) = component("openssl") else {
+        return;
+    };
+    let folder = bench.machine.0.path().join("app");
+    let run = |arguments: &str| {
+        let mut command = Command::new(&openssl);
+        command.current_dir(&folder).args(arguments.split(' '));
+        assert!(command.output().unwrap().status.success(), "{arguments}");
+    };
+    run("req -x509 -newkey rsa:2048 -nodes -keyout /dev/null -out ca.pem -subj /CN=Lab -days 30");
+    run("x509 -in ca.pem -outform DER -out ca.cer");
+    run("crl2pkcs7 -nocrl -certfile ca.pem -outform DER -out ca.p7b");
+    let pem = fs::read_to_string(folder.join("ca.pem")).unwrap();
+    let lines = pem.lines().filter(|line| !line.starts_with('-'));
+    bench.write("base64.cer", lines.collect::<Vec<_>>().join("\r\n"));
+    bench.write("two.pem", format!("{pem}{pem}"));
+    let mut blobs = Vec::new();
+    for file in ["ca.pem", "ca.cer", "ca.p7b", "base64.cer"] {
+        let layers = bench.layers(&format!(
+            "COPY {file} C:/c/\nRUN certutil -addstore -f Root C:\\c\\{file}\n\
+             SHELL [\"powershell\", \"-Command\"]\n\
+             RUN Import-Certificate -FilePath C:\\c\\{file} -CertStoreLocation Cert:\\LocalMachine\\Root"
+        ));
+        for layer in &layers[1..] {
+            blobs.push(files_of(layer)["Hives/Software_Delta"].clone());
+        }
+    }
+    assert!(blobs.iter().all(|blob| *blob == blobs[0]));
+    let found = bench.refused("COPY two.pem C:/c/\nRUN certutil -addstore Root C:\\c\\two.pem");
+    assert!(
+        found.contains("several certificates, of which Windows takes the first"),
+        "{found}"
+    );
+    assert!(
+        found.contains("hint: give each certificate a file of its own"),
+        "{found}"
+    );
+}
