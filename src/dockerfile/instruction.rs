@@ -11,6 +11,8 @@ pub struct Step {
     pub line: usize,
     /// Its text on one line, as its author wrote it.
     pub text: String,
+    /// Where its lines begin in what follows the keyword, and their numbers.
+    lines: Vec<(usize, usize)>,
     /// What it is.
     pub kind: Kind,
 }
@@ -113,8 +115,36 @@ impl Step {
         Ok(Self {
             line: instruction.lines().0 + 1,
             text: instruction.joined().trim().to_owned(),
+            lines: instruction.starts(),
             kind: Kind::read(instruction, escape)?,
         })
+    }
+
+    /// The same where another instruction brings it.
+    pub fn standing_at(self, line: usize, text: String) -> Self {
+        Self {
+            line,
+            text,
+            lines: Vec::new(),
+            kind: self.kind,
+        }
+    }
+
+    /// The line that a byte of what follows the keyword stands on, counted from 1, and its text.
+    pub fn line_at(&self, at: usize) -> (usize, String) {
+        let Kind::Run(Program::Shell(text)) = &self.kind else {
+            return (self.line, self.text.clone());
+        };
+        let index = self.lines.partition_point(|(start, _)| *start <= at);
+        let Some((start, line)) = index.checked_sub(1).and_then(|index| self.lines.get(index))
+        else {
+            return (self.line, self.text.clone());
+        };
+        let end = self.lines.get(index).map_or(text.len(), |(end, _)| *end);
+        match text.get(*start..end) {
+            Some(own) if *line != self.line => (*line, own.trim().to_owned()),
+            _ => (self.line, self.text.clone()),
+        }
     }
 }
 
@@ -159,7 +189,7 @@ impl Kind {
             "HEALTHCHECK" => Self::Health(health(instruction, &flags)?),
             "LABEL" => Self::Label(pairs(keyword, text, escape)?),
             "MAINTAINER" => Self::Maintainer(text.to_owned()),
-            "RUN" => Self::Run(program(instruction)?),
+            "RUN" => Self::Run(run(instruction)?),
             "SHELL" => match array(instruction)? {
                 Some(words) if !words.is_empty() => Self::Shell(words),
                 _ => {
@@ -346,6 +376,17 @@ fn program(instruction: &Instruction) -> Result<Program, Problem> {
         Some(words) => Program::Exec(words),
         None => Program::Shell(instruction.text().to_owned()),
     })
+}
+
+/// What `RUN` runs. A here-document alone is the script, as `BuildKit` has it.
+fn run(instruction: &Instruction) -> Result<Program, Problem> {
+    match instruction.documents.as_slice() {
+        [] => program(instruction),
+        [document] if instruction.is_here_document() => Ok(Program::Shell(
+            document.text.trim_end_matches(['\r', '\n']).to_owned(),
+        )),
+        _ => Err("a here-document that is a program's input needs a shell of Linux".to_owned()),
+    }
 }
 
 fn health(instruction: &Instruction, flags: &Flags<'_>) -> Result<Health, Problem> {

@@ -301,6 +301,32 @@ impl Instruction {
         self.piece_of(position).line
     }
 
+    /// Where the lines begin in [`Self::text`], or in the here-document that stands for it, and their
+    /// numbers from 1.
+    pub fn starts(&self) -> Vec<(usize, usize)> {
+        if let ([document], true) = (self.documents.as_slice(), self.is_here_document()) {
+            let first = self.lines().1 + 2;
+            let mut at = 0;
+            let lines = document.text.split_inclusive('\n').enumerate();
+            return lines
+                .map(|(index, line)| {
+                    at += line.len();
+                    (at - line.len(), first + index)
+                })
+                .collect();
+        }
+        let pieces = self.pieces.iter();
+        pieces
+            .map(|piece| (piece.at.saturating_sub(self.arguments), piece.line + 1))
+            .collect()
+    }
+
+    /// Whether a here-document is all that follows the keyword.
+    pub fn is_here_document(&self) -> bool {
+        let text = self.text();
+        !self.documents.is_empty() && text.starts_with("<<") && !text.contains(is_space)
+    }
+
     /// The arguments as a JSON array of strings, if they are one. Like the daemon, this reads the
     /// first JSON value and does not look at what follows it.
     pub fn exec_form(&self) -> Option<Vec<String>> {

@@ -280,7 +280,7 @@ fn local_archives_are_unpacked_and_others_are_not() {
 #[test]
 fn what_run_lines_do_is_in_their_layers() {
     let site = site(
-        "COPY d /in/\nENV NAME=made\n\
+        "USER ContainerAdministrator\nCOPY d /in/\nENV NAME=made\n\
          RUN mkdir C:\\app\\logs && move C:\\in\\b.txt C:\\app\\%NAME%.txt && rd /s /q C:\\in\n\
          WORKDIR C:/app\n\
          RUN echo hello>a.txt&& setx /M KIND small && reg add HKLM\\SOFTWARE\\Acme /v n /t REG_DWORD /d 7 /f\n\
@@ -359,6 +359,31 @@ fn files_of_another_image_are_taken_out_of_its_layers() {
 }
 
 #[test]
+fn a_command_is_told_with_the_line_that_it_stands_on() {
+    for (instructions, expected) in [
+        (
+            "RUN mkdir C:\\x \\\n # a word about it\n && mkdir C:\\y \\\n && start /wait setup.exe",
+            "app/Dockerfile:5: RUN needs Windows: start: start runs \"setup.exe\"",
+        ),
+        (
+            "SHELL [\"powershell\", \"-Command\"]\nRUN <<EOF\nmkdir C:\\x\n\nmsiexec /i x.msi\nEOF",
+            "app/Dockerfile:6: RUN needs Windows: msiexec: an MSI package",
+        ),
+        (
+            "RUN type <<EOF\nx\nEOF",
+            "app/Dockerfile:2: a here-document that is a program's input needs a shell of Linux",
+        ),
+        (
+            "USER ContainerUser\nRUN setx /M A b",
+            "app/Dockerfile:3: RUN fails: setx: ContainerUser may not change the machine's settings",
+        ),
+    ] {
+        let said = refused(instructions, &[]);
+        assert!(said.contains(expected), "{instructions}: {said}");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_line() {
     for (instructions, said) in [
         (
@@ -376,7 +401,7 @@ fn what_is_wrong_is_told_with_its_line() {
         ),
         (
             "SHELL [\"powershell\", \"-Command\"]\nRUN while ($true) { }",
-            "app/Dockerfile:3: RUN is not understood: powershell: while is not understood",
+            "app/Dockerfile:3: RUN needs Windows: while: it waits for something that only a running Windows does",
         ),
         ("RUN copy C:\\a.txt C:\\b.txt", "RUN fails: "),
         (

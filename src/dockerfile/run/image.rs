@@ -47,6 +47,9 @@ pub trait Image {
     /// Whether a key of the registry is there.
     fn key(&self, key: &KeyPath) -> Seen<()>;
 
+    /// Whether who runs the lines made what is at a path, and so may change it.
+    fn is_own(&self, path: &ImagePath) -> bool;
+
     /// Does something to it.
     fn apply(&mut self, action: Action) -> Result<(), Trouble>;
 }

@@ -22,6 +22,8 @@ pub(super) struct Machine<'a> {
     pub(super) stack: Vec<ImagePath>,
     /// The last error that a script went on after.
     pub(super) error: Option<Trouble>,
+    /// How many things were done to the image.
+    pub(super) changes: usize,
     depth: usize,
     steps: usize,
 }
@@ -68,6 +70,7 @@ impl<'a> Machine<'a> {
             folder,
             stack: Vec::new(),
             error: None,
+            changes: 0,
             depth: 0,
             steps: 0,
         }
@@ -103,6 +106,10 @@ impl<'a> Machine<'a> {
     }
 
     pub(super) fn apply(&mut self, action: Action) -> Result<(), Trouble> {
+        if !self.variables.is_administrator() {
+            super::rights::check(self, &action)?;
+        }
+        self.changes += 1;
         self.image.apply(action)
     }
 

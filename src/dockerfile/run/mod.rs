@@ -11,6 +11,7 @@ mod cmd;
 mod image;
 mod machine;
 mod powershell;
+mod rights;
 mod tools;
 mod traced;
 mod trouble;

@@ -5,6 +5,7 @@ mod cmd;
 mod powershell;
 mod programs;
 mod properties;
+mod rights;
 mod tree;
 
 use super::{Action, Command, Setting, Trouble, TroubleKind, perform};
@@ -20,7 +21,11 @@ const POWERSHELL: [&str; 3] = [
 const CMD: [&str; 3] = ["cmd", "/S", "/C"];
 
 /// Runs a line and gives the image.
-fn run_on(mut tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
+fn run_on(tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
+    run_as("", tree, shell, line)
+}
+
+fn run_as(user: &str, mut tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
     let shell: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
     let variables = [
         ("VERSION".to_owned(), "1.2.3".to_owned()),
@@ -29,7 +34,7 @@ fn run_on(mut tree: Tree, shell: &[&str], line: &str) -> Result<Tree, Trouble> {
     let setting = Setting {
         variables: &variables,
         folder: &r"C:\work".parse().unwrap(),
-        user: None,
+        user: Some(user),
     };
     let command = Command::Shell {
         shell: &shell,

@@ -68,6 +68,19 @@ impl Variables {
         self.set.push((name.to_owned(), value));
     }
 
+    /// Who runs the line.
+    pub(super) fn user(&self) -> &str {
+        &self.user
+    }
+
+    /// Whether who runs the line may do anything.
+    pub(super) fn is_administrator(&self) -> bool {
+        let name = self.user.rsplit(['\\', '/']).next().unwrap_or_default();
+        ["ContainerAdministrator", "Administrator", "SYSTEM"]
+            .iter()
+            .any(|known| same(known, name))
+    }
+
     /// The home of who runs the line, where that is one of the two accounts that every image has.
     pub(super) fn profile(&self) -> Option<String> {
         ["ContainerAdministrator", "ContainerUser"]

@@ -211,10 +211,12 @@ impl Stages {
             if !needed[index] || stage.folder.is_some() {
                 continue;
             }
+            let mut shell = self.shell_under(index);
             for step in &stage.steps {
                 match &step.kind {
+                    Kind::Shell(words) => shell = Some(words),
                     Kind::Run(program) => {
-                        if let Some(trouble) = run::needs_windows(program) {
+                        if let Some(trouble) = run::needs_windows(program, shell) {
                             return Err(self.not_run(stage, step, &trouble));
                         }
                     }
@@ -224,6 +226,19 @@ impl Stages {
             }
         }
         Ok(())
+    }
+
+    /// The shell that a stage begins with, where a stage that it is based on says so.
+    fn shell_under(&self, index: usize) -> Option<&[String]> {
+        let Base::Stage(below) = self.all[index].base else {
+            return None;
+        };
+        let steps = self.all[below].steps.iter().rev();
+        let own = steps.into_iter().find_map(|step| match &step.kind {
+            Kind::Shell(words) => Some(words.as_slice()),
+            _ => None,
+        });
+        own.or_else(|| self.shell_under(below))
     }
 
     fn check_copy(&self, index: usize, step: &Step, copy: &Copy) -> Result<(), StageError> {
@@ -280,8 +295,8 @@ impl Stages {
             TroubleKind::NotKnown | TroubleKind::Later => "RUN depends on what is not known",
             TroubleKind::Fails => "RUN fails",
         };
-        let error = self
-            .error(step, format!("{problem}: {trouble}"))
+        let (line, text) = step.line_at(trouble.at);
+        let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
             .with_hint(hint);
         error.or(remedy)
     }
@@ -386,11 +401,7 @@ impl Evaluation<'_> {
             return Err(failed("expected one instruction".to_owned()));
         };
         let step = Step::read(instruction, Escape::Backslash).map_err(failed)?;
-        let step = Step {
-            line: from.line,
-            text: format!("ONBUILD {text}"),
-            ..step
-        };
+        let step = step.standing_at(from.line, format!("ONBUILD {text}"));
         match &step.kind {
             Kind::From(_) | Kind::OnBuild(_) => {
                 Err(failed("it cannot be kept for later".to_owned()))
@@ -515,7 +526,7 @@ impl Evaluation<'_> {
         let notes = done.notes.into_iter();
         self.notes
             .extend(notes.map(|note| format!("{place}: {note}")));
-        state.add_layer(done.created_by, done.layer);
+        state.add_run(done.created_by, done.layer);
         Ok(())
     }
 

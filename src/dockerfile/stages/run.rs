@@ -40,6 +40,7 @@ pub(super) fn carry_out(state: &State, program: &Program) -> Result<Done, Troubl
     let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
     let earlier = layers.flat_map(|layer| &layer.registry).collect();
     let mut running = Running::on(&state.tree, earlier);
+    running.state = Some(state);
     let folder = state
         .working_dir()
         .map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
@@ -80,26 +81,36 @@ fn command<'a>(program: &'a Program, shell: &'a [String]) -> Command<'a> {
     }
 }
 
-/// The program that keeps a line from being carried out whatever its base is and whichever shell
-/// reads it.
-pub(super) fn needs_windows(program: &Program) -> Option<Trouble> {
+/// The program that keeps a line from being carried out whatever its base is and, where nothing says
+/// which, whichever shell reads it.
+pub(super) fn needs_windows(program: &Program, shell: Option<&[String]>) -> Option<Trouble> {
     let folder = ImagePath::drive();
     let setting = Setting {
         variables: &[],
         folder: &folder,
         user: None,
     };
-    let mut found = None;
-    for shell in [&["cmd", "/S", "/C"][..], &["powershell", "-Command"]] {
-        let shell: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
-        let result = perform(command(program, &shell), setting, &mut Nothing);
-        let trouble = result.err()?;
-        if trouble.kind != TroubleKind::NeedsWindows {
-            return None;
-        }
-        found.get_or_insert(trouble);
+    let asked = |shell: &[String]| {
+        let result = perform(command(program, shell), setting, &mut Nothing);
+        let trouble = result.err();
+        trouble.filter(|trouble| trouble.kind == TroubleKind::NeedsWindows)
+    };
+    if let Some(shell) = shell {
+        return asked(shell);
     }
-    found
+    let words = |shell: &[&str]| {
+        shell
+            .iter()
+            .map(|word| (*word).to_owned())
+            .collect::<Vec<_>>()
+    };
+    let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
+    let in_powershell = asked(&words(&["powershell", "-Command"]))?;
+    // To cmd a cmdlet or a variable is a program like any other.
+    let name = in_cmd.command.trim_start_matches(['(', '"']);
+    let is_script =
+        name.starts_with(['$', '[', '&']) || name.contains('-') && !name.contains(['.', '\\']);
+    Some(if is_script { in_powershell } else { in_cmd })
 }
 
 /// An image of which nothing is known.
@@ -126,6 +137,10 @@ impl Image for Nothing {
         Seen::Unknown
     }
 
+    fn is_own(&self, _: &ImagePath) -> bool {
+        true
+    }
+
     fn apply(&mut self, _: Action) -> Result<(), Trouble> {
         Ok(())
     }
@@ -148,6 +163,8 @@ struct Running<'a> {
     downloaded: BTreeSet<String>,
     /// Paths and folders of which it is not known what is there before something is downloaded.
     later: BTreeSet<String>,
+    /// The stage as it was before this line.
+    state: Option<&'a State>,
 }
 
 impl<'a> Running<'a> {
@@ -163,6 +180,7 @@ impl<'a> Running<'a> {
             url: None,
             downloaded: BTreeSet::new(),
             later: BTreeSet::new(),
+            state: None,
         }
     }
 
@@ -419,6 +437,29 @@ impl Image for Running<'_> {
             Ok(Known::Absent) => Seen::Missing,
             Ok(Known::Unknown) | Err(_) => Seen::Unknown,
         }
+    }
+
+    fn is_own(&self, path: &ImagePath) -> bool {
+        let made_here = |path: &ImagePath| {
+            let entry = self.entries.get(&key(path));
+            entry.is_some_and(|entry| entry.content != PlannedContent::Deleted)
+        };
+        let is_own = |path: &ImagePath| {
+            made_here(path) || self.state.is_some_and(|state| state.is_of_user(path))
+        };
+        // What an archive brings lies below a folder that was made for it.
+        let mut names = path.components();
+        while let [above @ .., _] = names {
+            let folder: Result<ImagePath, _> = format!(r"C:\{}", names.join(r"\")).parse();
+            if let Some(folder) = folder
+                .ok()
+                .filter(|folder| self.tree.made(folder).is_some())
+            {
+                return is_own(&folder);
+            }
+            names = above;
+        }
+        false
     }
 
     fn apply(&mut self, action: Action) -> Result<(), Trouble> {

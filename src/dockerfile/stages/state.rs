@@ -1,9 +1,11 @@
 //! What a stage has come to: each instruction is a small function over it.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::paths;
-use super::tree::Tree;
+use super::tree::{Tree, key};
 use crate::diagnose::in_one_line;
 use crate::dockerfile::expand::{Expanded, Lexer};
 use crate::dockerfile::instruction::{Health, Program};
@@ -39,6 +41,8 @@ pub(super) struct State {
     args: Vec<(String, Option<String>)>,
     /// Whether `CMD` was set in this stage.
     has_cmd: bool,
+    /// Who made files and folders, where that was a `RUN` of a user whom the image names.
+    makers: BTreeMap<String, String>,
 }
 
 impl State {
@@ -50,6 +54,7 @@ impl State {
             steps: Vec::new(),
             args: Vec::new(),
             has_cmd: false,
+            makers: BTreeMap::new(),
         }
     }
 
@@ -129,10 +134,29 @@ impl State {
     /// Notes what was done to the drive and lays it over it.
     pub(super) fn add_layer(&mut self, created_by: String, layer: PlannedLayer) {
         self.tree.apply(&layer.entries);
+        for entry in &layer.entries {
+            self.makers.remove(&key(&entry.path));
+        }
         self.steps.push(PlannedStep {
             created_by,
             layer: (!layer.is_empty()).then_some(layer),
         });
+    }
+
+    /// Notes what a `RUN` did, and who did it.
+    pub(super) fn add_run(&mut self, created_by: String, layer: PlannedLayer) {
+        let made: Vec<String> = layer.entries.iter().map(|entry| key(&entry.path)).collect();
+        self.add_layer(created_by, layer);
+        if let Some(user) = &self.config.user {
+            let made = made.into_iter().map(|key| (key, user.clone()));
+            self.makers.extend(made);
+        }
+    }
+
+    /// Whether the user whom the image names made what is at a path in an earlier `RUN`.
+    pub(super) fn is_of_user(&self, path: &ImagePath) -> bool {
+        let maker = self.makers.get(&key(path));
+        maker.is_some() && maker == self.config.user.as_ref()
     }
 
     pub(super) fn arg(&mut self, name: &str, value: Option<String>) {

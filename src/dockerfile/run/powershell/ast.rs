@@ -22,6 +22,33 @@ pub(super) enum Statement {
         body: Vec<Statement>,
         at: usize,
     },
+    /// `while`, `do … while` and `do … until`
+    Loop {
+        test: Box<Statement>,
+        /// Whether it goes on while the test holds; otherwise until it does.
+        goes_on_if: bool,
+        /// Whether the body comes first.
+        tests_last: bool,
+        body: Vec<Statement>,
+        at: usize,
+    },
+    Try {
+        body: Vec<Statement>,
+        /// The block for any error; `None` where blocks are for some errors only.
+        catch: Option<Vec<Statement>>,
+        is_choosy: bool,
+        finally: Vec<Statement>,
+    },
+    Function {
+        name: String,
+        parameters: Vec<(String, Option<Expression>)>,
+        body: Vec<Statement>,
+    },
+    /// `break`, `continue` and `return`
+    Flow {
+        flow: Flow,
+        value: Option<Box<Statement>>,
+    },
     Throw {
         at: usize,
     },
@@ -29,6 +56,14 @@ pub(super) enum Statement {
         code: Option<Expression>,
         at: usize,
     },
+}
+
+/// What ends a block before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    Break,
+    Continue,
+    Return,
 }
 
 /// Elements with `|` between them.

@@ -123,7 +123,10 @@ const CERTIFICATE: Takes = Takes {
 
 /// Whether a cmdlet is understood, or named as what needs Windows.
 pub(super) fn is_cmdlet(name: &str) -> bool {
-    KNOWN.contains(&name) || super::iis::is_cmdlet(name) || needs_windows(name).is_some()
+    KNOWN.contains(&name)
+        || super::reads::tells(name)
+        || super::iis::is_cmdlet(name)
+        || needs_windows(name).is_some()
 }
 
 impl Shell<'_, '_> {
@@ -156,6 +159,13 @@ impl Shell<'_, '_> {
             "iex" => "invoke-expression",
             "ipmo" => "import-module",
             "foreach" | "%" => "foreach-object",
+            "select" => "select-object",
+            "sls" => "select-string",
+            "gsv" => "get-service",
+            "gcm" => "get-command",
+            "rvpa" => "resolve-path",
+            "spsv" => "stop-service",
+            "sasv" => "start-service",
             "where" | "?" => "where-object",
             "sv" | "set" => "set-variable",
             "oh" => "out-host",
@@ -176,7 +186,15 @@ impl Shell<'_, '_> {
         if super::iis::is_cmdlet(name) {
             return self.iis_cmdlet(name, command);
         }
+        if super::reads::tells(name) {
+            return self.told(name, command);
+        }
         match name {
+            "select-object" => self.pick(command, input),
+            "where-object" => self.filter(command, input),
+            "split-path" => self.split_path(command, input),
+            "resolve-path" | "convert-path" => self.resolve_path(command),
+            "set-variable" | "new-variable" => self.set_variable_cmdlet(command),
             "remove-item" => self.remove_item(command, input),
             "copy-item" | "move-item" => self.transfer_item(command, input, name == "move-item"),
             "rename-item" => self.rename_item(command),
@@ -239,7 +257,11 @@ impl Shell<'_, '_> {
                 Ok(Value::Null)
             }
             "out-null" | "out-host" | "out-default" => Ok(Value::Null),
-            "start-sleep" | "set-strictmode" | "set-executionpolicy" | "clear-host" => {
+            "start-sleep"
+            | "set-strictmode"
+            | "set-executionpolicy"
+            | "clear-host"
+            | "set-psdebug" => {
                 if name == "set-strictmode" {
                     return Err(Trouble::unclear("what it forbids is not followed"));
                 }
@@ -310,7 +332,7 @@ impl Shell<'_, '_> {
         for item in input.items() {
             self.machine.step()?;
             self.variables.insert("_".to_owned(), item);
-            out.extend(self.block(&statements)?.items());
+            out.extend(self.block_of_item(&statements)?.items());
             if self.exit.is_some() {
                 break;
             }
@@ -381,10 +403,14 @@ impl Shell<'_, '_> {
                 "{archive} does not end in .zip, the only kind that it takes"
             )));
         }
-        let Some(folder) = given.text("destinationpath")? else {
-            return Err(Trouble::unclear(
-                "without -DestinationPath where it unpacks is not certain",
-            ));
+        let folder = match given.text("destinationpath")? {
+            Some(folder) => folder,
+            // In the folder that it works in, by the archive's name.
+            None => {
+                let name = archive.rsplit(['\\', '/']).next().unwrap_or_default();
+                let name = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
+                format!(r".\{name}")
+            }
         };
         tools::unpack_zip(self.machine, &archive, &folder, given.has("force"))?;
         Ok(Value::Null)
@@ -491,7 +517,15 @@ pub(super) fn path_of(given: &Given) -> Result<Option<String>, Trouble> {
 }
 
 /// Every cmdlet that is understood, but for those of IIS.
-const KNOWN: [&str; 48] = [
+const KNOWN: [&str; 56] = [
+    "select-object",
+    "where-object",
+    "split-path",
+    "resolve-path",
+    "convert-path",
+    "set-variable",
+    "new-variable",
+    "set-psdebug",
     "remove-item",
     "copy-item",
     "move-item",
@@ -578,17 +612,13 @@ fn needs_windows(name: &str) -> Option<Trouble> {
         | "new-localgroup"
         | "new-selfsignedcertificate"
         | "set-acl"
-        | "get-acl"
         | "new-psdrive"
         | "install-pfxcertificate"
         | "import-pfxcertificate"
         | "get-authenticodesignature"
+        | "new-eventlog"
         | "wait-process"
-        | "get-process"
-        | "stop-process"
-        | "get-service"
-        | "get-ciminstance"
-        | "get-wmiobject" => Trouble::windows("only Windows can do or tell this"),
+        | "stop-process" => Trouble::windows("only Windows can do or tell this"),
         _ => return None,
     })
 }

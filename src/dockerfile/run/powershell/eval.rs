@@ -7,7 +7,10 @@ use super::super::machine::Machine;
 use super::super::tools;
 use super::super::traced::Traced;
 use super::super::trouble::{Trouble, TroubleKind};
-use super::ast::{Argument, Command, Element, Expression, Piece, Pipeline, Redirect, Statement};
+use super::ast::{
+    Argument, Command, Element, Expression, Flow, Piece, Pipeline, Redirect, Statement,
+};
+use super::flow::Function;
 use super::value::Value;
 use crate::windows::path::ImagePath;
 use crate::windows::quoting::powershell::native_command_line;
@@ -28,6 +31,11 @@ pub(super) struct Shell<'m, 'a> {
     /// `$?`
     pub(super) is_ok: bool,
     pub(super) last_exit: Option<i32>,
+    /// What ends the blocks that are running.
+    pub(super) flow: Option<Flow>,
+    pub(super) functions: BTreeMap<String, Function>,
+    /// How many functions and blocks are called from each other.
+    pub(super) calls: usize,
     pub(super) depth: usize,
 }
 
@@ -43,7 +51,7 @@ impl Shell<'_, '_> {
     pub(super) fn block(&mut self, statements: &[Statement]) -> Result<Value, Trouble> {
         let mut out = Vec::new();
         for statement in statements {
-            if self.exit.is_some() {
+            if self.exit.is_some() || self.flow.is_some() {
                 break;
             }
             out.extend(self.statement(statement)?.items());
@@ -51,7 +59,7 @@ impl Shell<'_, '_> {
         Ok(Value::of(out))
     }
 
-    fn place(&self, at: usize) -> usize {
+    pub(super) fn place(&self, at: usize) -> usize {
         self.script.origin(at)
     }
 
@@ -88,52 +96,51 @@ impl Shell<'_, '_> {
                 items,
                 body,
                 at,
+            } => self.for_each_of(variable, items, body, self.place(*at)),
+            Statement::Loop {
+                test,
+                goes_on_if,
+                tests_last,
+                body,
+                at,
             } => {
                 let place = self.place(*at);
-                let items = self.statement(items)?;
-                items
-                    .is_known()
-                    .map_err(|trouble| trouble.in_command("foreach", place))?;
-                let mut out = Vec::new();
-                for item in items.items() {
-                    self.machine.step()?;
-                    self.variables.insert(variable.clone(), item);
-                    out.extend(self.block(body)?.items());
-                    if self.exit.is_some() {
-                        break;
-                    }
-                }
-                Ok(Value::of(out))
+                self.run_loop(test, *goes_on_if, *tests_last, body)
+                    .map_err(|trouble| trouble.in_command("while", place))
+            }
+            Statement::Try {
+                body,
+                catch,
+                is_choosy,
+                finally,
+            } => self.attempt(body, catch.as_deref(), *is_choosy, finally),
+            Statement::Function {
+                name,
+                parameters,
+                body,
+            } => {
+                let function = Function {
+                    parameters: parameters.clone(),
+                    body: body.clone(),
+                };
+                self.functions.insert(name.clone(), function);
+                Ok(Value::Null)
+            }
+            Statement::Flow { flow, value } => {
+                let value = match value {
+                    Some(value) => self.statement(value)?,
+                    None => Value::Null,
+                };
+                self.flow = Some(*flow);
+                Ok(value)
             }
             Statement::Throw { at } => {
                 Err(Trouble::fails("the script throws an error")
                     .in_command("throw", self.place(*at)))
             }
-            Statement::Exit { code, at } => {
-                let place = self.place(*at);
-                let code = match code {
-                    None if self.is_ok => 0,
-                    None => {
-                        return Err(Trouble::unclear("exit after a command that failed")
-                            .in_command("exit", place));
-                    }
-                    Some(code) => {
-                        let value = self.expression(code)?;
-                        value
-                            .is_known()
-                            .map_err(|trouble| trouble.in_command("exit", place))?;
-                        value
-                            .number()
-                            .and_then(|code| i32::try_from(code).ok())
-                            .ok_or_else(|| {
-                                Trouble::unclear("the exit code is not understood")
-                                    .in_command("exit", place)
-                            })?
-                    }
-                };
-                self.exit = Some(code);
-                Ok(Value::Null)
-            }
+            Statement::Exit { code, at } => self
+                .leave(code.as_ref())
+                .map_err(|trouble| trouble.in_command("exit", self.place(*at))),
         }
     }
 
@@ -198,6 +205,7 @@ impl Shell<'_, '_> {
 
     fn pipeline(&mut self, pipeline: &Pipeline) -> Result<Value, Trouble> {
         let mut input: Option<Value> = None;
+        let mut all_ok = true;
         for element in &pipeline.elements {
             input = Some(match element {
                 Element::Expression(expression) => {
@@ -209,6 +217,9 @@ impl Shell<'_, '_> {
                 }
                 Element::Command(command) => self.command(command, input)?,
             });
+            // It failed if any part of it did.
+            all_ok &= self.is_ok;
+            self.is_ok = all_ok;
         }
         Ok(input.unwrap_or(Value::Null))
     }
@@ -218,8 +229,17 @@ impl Shell<'_, '_> {
         let at = self.place(command.at);
         let name = self
             .expression(&command.name)
-            .and_then(|value| value.text())
             .map_err(|trouble| trouble.placed(at))?;
+        if let Value::Block(statements) = name {
+            let function = Function {
+                parameters: Vec::new(),
+                body: statements,
+            };
+            let value = self.call_function(&function, command);
+            let value = value.map_err(|trouble| trouble.placed(at))?;
+            return self.redirected(command, value);
+        }
+        let name = name.text().map_err(|trouble| trouble.placed(at))?;
         self.named_command(&name, command, input)
             .map_err(|trouble| trouble.in_command(&name, at))
     }
@@ -233,6 +253,13 @@ impl Shell<'_, '_> {
         let lower = name.to_lowercase();
         let cmdlet = self.alias(&lower);
         self.is_ok = true;
+        if let Some(function) = self.functions.get(&lower).cloned() {
+            if input.is_some() {
+                return Err(Trouble::unclear("a function gets another command's output"));
+            }
+            let value = self.call_function(&function, command)?;
+            return self.redirected(command, value);
+        }
         let value = if cmdlet.contains('-') && super::cmdlets::is_cmdlet(&cmdlet) {
             match self.cmdlet(&cmdlet, command, input) {
                 Err(trouble) if trouble.kind == TroubleKind::Fails => {
@@ -429,7 +456,7 @@ impl Shell<'_, '_> {
         }
     }
 
-    fn set_variable(&mut self, name: &str, value: Value) -> Result<(), Trouble> {
+    pub(super) fn set_variable(&mut self, name: &str, value: Value) -> Result<(), Trouble> {
         if let Some(variable) = name.strip_prefix("env:") {
             let value = match value {
                 Value::Null => None,
@@ -439,6 +466,11 @@ impl Shell<'_, '_> {
             return Ok(());
         }
         let plain = without_scope(name);
+        if plain != name && self.calls > 0 && !name.starts_with("local:") {
+            return Err(Trouble::unclear(
+                "a function sets a variable of the script around it",
+            ));
+        }
         if plain.contains(':') || plain.starts_with("ps") {
             return Err(Trouble::unclear(format!(
                 "setting ${name} is not understood"
@@ -589,6 +621,17 @@ impl Shell<'_, '_> {
             _ => {}
         }
         let right = self.expression(right)?;
+        if let "match" | "imatch" | "cmatch" = operator
+            && let Value::Text(text) = &left
+        {
+            let found = super::patterns::groups(text, &right.text()?, operator == "cmatch")?;
+            let is_match = found.is_some();
+            if let Some(groups) = found {
+                self.variables
+                    .insert("matches".to_owned(), Value::Table(groups));
+            }
+            return Ok(Value::Bool(is_match));
+        }
         super::operators::binary(operator, left, right)
     }
 

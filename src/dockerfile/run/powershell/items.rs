@@ -54,7 +54,7 @@ impl Shell<'_, '_> {
             return Ok((given.texts("path")?, true));
         }
         match input {
-            Some(value) => Ok((value.texts()?, false)),
+            Some(value) => Ok((value.piped_paths()?, false)),
             None => Err(Trouble::unclear("it names no path")),
         }
     }
@@ -528,7 +528,7 @@ impl Shell<'_, '_> {
             let wanted = (!given.has("file") || now == Now::File)
                 && (!given.has("directory") || now == Now::Folder);
             if wanted {
-                items.push(Value::Item(path));
+                items.push(Value::Listed(path));
             }
         }
         Ok(Value::of(items))

@@ -1,7 +1,7 @@
 //! Members and methods that are understood.
 
 use super::super::image::{Action, Seen};
-use super::super::machine::{Machine, Now, last_name, parent};
+use super::super::machine::{Machine, Now, parent};
 use super::super::tools;
 use super::super::trouble::Trouble;
 use super::super::variables::{MACHINE, of_the_machine};
@@ -24,8 +24,11 @@ pub(super) fn member(of: Value, name: &str, is_static: bool) -> Result<Value, Tr
             .iter()
             .rfind(|(key, _)| key == name)
             .map_or(Value::Null, |(_, value)| value.clone())),
-        (Value::Item(path), "fullname" | "path") => Ok(Value::Text(path.to_string())),
-        (Value::Item(path), "name") => Ok(Value::Text(last_name(path).to_owned())),
+        (Value::Item(path) | Value::Listed(path), name)
+            if super::reads::item_member(path, name).is_some() =>
+        {
+            Ok(super::reads::item_member(path, name).unwrap_or(Value::Null))
+        }
         (Value::Text(text), "path") => Ok(Value::Text(text.clone())),
         (Value::Text(text), "length") => {
             let length = i64::try_from(text.encode_utf16().count()).unwrap_or(i64::MAX);

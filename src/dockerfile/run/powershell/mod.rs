@@ -11,11 +11,14 @@ mod cmdlets;
 mod content;
 mod eval;
 mod expression;
+mod flow;
 mod iis;
 mod items;
 mod methods;
 mod operators;
 mod parse;
+mod patterns;
+mod reads;
 mod registry;
 mod value;
 
@@ -101,6 +104,9 @@ fn run_script(machine: &mut Machine<'_>, script: &Traced, is_core: bool) -> Resu
             exit: None,
             is_ok: true,
             last_exit: None,
+            flow: None,
+            functions: BTreeMap::new(),
+            calls: 0,
             depth: 0,
         };
         shell.block(&statements)?;

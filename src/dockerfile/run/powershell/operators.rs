@@ -3,6 +3,7 @@
 use super::super::machine::is_like;
 use super::super::tools;
 use super::super::trouble::Trouble;
+use super::patterns;
 use super::value::{Value, bounded};
 
 pub(super) fn unary(operator: &str, value: Value) -> Result<Value, Trouble> {
@@ -41,6 +42,7 @@ pub(super) fn binary(operator: &str, left: Value, right: Value) -> Result<Value,
         "ieq" => "eq",
         "ine" => "ne",
         "ilike" => "like",
+        "imatch" => "match",
         "ireplace" => "replace",
         other => other,
     };
@@ -80,23 +82,26 @@ pub(super) fn binary(operator: &str, left: Value, right: Value) -> Result<Value,
             Ok(Value::Bool(found != operator.starts_with("not")))
         }
         "match" | "notmatch" => {
-            let literal = literal(&right.text()?)?;
-            let found = left
-                .text()?
-                .to_lowercase()
-                .contains(&literal.to_lowercase());
-            Ok(Value::Bool(found == (operator == "match")))
+            let pattern = right.text()?;
+            let wanted = operator == "match";
+            let found = |text: &str| patterns::is_match(text, &pattern).map(|it| it == wanted);
+            match left {
+                Value::List(items) => {
+                    let mut kept = Vec::new();
+                    for item in items {
+                        if found(&item.text()?)? {
+                            kept.push(item);
+                        }
+                    }
+                    Ok(Value::of(kept))
+                }
+                left => Ok(Value::Bool(found(&left.text()?)?)),
+            }
         }
         "replace" | "creplace" => replace(&left, &right, operator == "replace"),
         "split" => {
-            let divider = literal(&right.text()?)?;
-            if divider.is_empty() || divider.chars().any(char::is_alphabetic) {
-                return Err(Trouble::unclear("the divider of -split is not understood"));
-            }
-            let text = left.text()?;
-            Ok(Value::of(
-                text.split(&divider).map(Value::text_value).collect(),
-            ))
+            let parts = patterns::split(&left.text()?, &right.text()?)?;
+            Ok(Value::of(parts))
         }
         "join" => bounded(left.texts()?.join(&right.text()?)),
         "bor" | "band" | "bxor" => Ok(Value::opaque("what bits are set is used")),
@@ -246,31 +251,6 @@ pub(super) fn format(left: &Value, right: &Value) -> Result<Value, Trouble> {
     bounded(out)
 }
 
-/// A regular expression that stands for one text.
-fn literal(pattern: &str) -> Result<String, Trouble> {
-    let mut out = String::new();
-    let mut characters = pattern.chars();
-    while let Some(c) = characters.next() {
-        match c {
-            '\\' => match characters.next() {
-                Some(next) if !next.is_alphanumeric() => out.push(next),
-                _ => {
-                    return Err(Trouble::unclear(format!(
-                        "the pattern {pattern:?} is not understood"
-                    )));
-                }
-            },
-            '^' | '$' | '.' | '|' | '?' | '*' | '+' | '(' | ')' | '[' | '{' => {
-                return Err(Trouble::unclear(format!(
-                    "the pattern {pattern:?} is not understood"
-                )));
-            }
-            c => out.push(c),
-        }
-    }
-    Ok(out)
-}
-
 fn replace(left: &Value, right: &Value, ignores_case: bool) -> Result<Value, Trouble> {
     let words = right.texts()?;
     let (pattern, by) = match words.as_slice() {
@@ -278,32 +258,11 @@ fn replace(left: &Value, right: &Value, ignores_case: bool) -> Result<Value, Tro
         [pattern, by] => (pattern.as_str(), by.as_str()),
         _ => return Err(Trouble::unclear("-replace takes a pattern and a text")),
     };
-    let pattern = literal(pattern)?;
-    if by.contains('$') || pattern.is_empty() {
-        return Err(Trouble::unclear("the replacement is not understood"));
-    }
     let texts = left.texts()?;
-    let replaced = texts
-        .iter()
-        .map(|text| {
-            if !ignores_case || !pattern.chars().any(char::is_alphabetic) {
-                return Ok(text.replace(&pattern, by));
-            }
-            if !text.is_ascii() || !pattern.is_ascii() {
-                return Err(Trouble::unclear("-replace beyond ASCII is not understood"));
-            }
-            let wanted = pattern.to_ascii_lowercase();
-            let mut out = String::new();
-            let mut rest = text.as_str();
-            while let Some(at) = rest.to_ascii_lowercase().find(&wanted) {
-                out.push_str(&rest[..at]);
-                out.push_str(by);
-                rest = &rest[at + wanted.len()..];
-            }
-            Ok(out + rest)
-        })
-        .collect::<Result<Vec<String>, Trouble>>()?;
-    let replaced = replaced.into_iter().map(bounded);
+    let replaced = texts.iter().map(|text| {
+        let text = patterns::replace(text, pattern, by, !ignores_case)?;
+        bounded(text)
+    });
     Ok(Value::of(replaced.collect::<Result<_, _>>()?))
 }
 

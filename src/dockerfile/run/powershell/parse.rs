@@ -1,7 +1,7 @@
 //! PowerShell's statements, pipelines and commands.
 
 use super::super::trouble::Trouble;
-use super::ast::{Argument, Command, Element, Expression, Pipeline, Redirect, Statement};
+use super::ast::{Argument, Command, Element, Expression, Flow, Pipeline, Redirect, Statement};
 use crate::windows::quoting::powershell::{is_double_quote, is_single_quote};
 
 /// How deep brackets, blocks and scripts may lie in each other.
@@ -11,28 +11,21 @@ const DEPTH: usize = 20;
 pub(super) const CHAIN: usize = 50;
 
 /// Words that begin a statement of their own kind.
-const KEYWORDS: [&str; 22] = [
+const KEYWORDS: [&str; 15] = [
     "begin",
-    "break",
     "class",
-    "continue",
     "data",
-    "do",
     "dynamicparam",
     "end",
     "enum",
     "filter",
     "for",
-    "function",
     "param",
     "process",
-    "return",
     "switch",
     "trap",
-    "try",
     "until",
     "using",
-    "while",
     "workflow",
 ];
 
@@ -180,7 +173,14 @@ impl Parser<'_> {
                 _ => {}
             }
             let statement = self.deeper(Self::statement)?;
-            let is_block = matches!(statement, Statement::If { .. } | Statement::ForEach { .. });
+            let is_block = matches!(
+                statement,
+                Statement::If { .. }
+                    | Statement::ForEach { .. }
+                    | Statement::Loop { .. }
+                    | Statement::Try { .. }
+                    | Statement::Function { .. }
+            );
             statements.push(statement);
             self.skip_blanks()?;
             match self.peek() {
@@ -232,6 +232,22 @@ impl Parser<'_> {
                 self.at += keyword.len();
                 return self.iteration(at);
             }
+            "while" | "do" => {
+                self.at += keyword.len();
+                return self.loop_of(keyword == "do", at);
+            }
+            "try" => {
+                self.at += keyword.len();
+                return self.attempt();
+            }
+            "function" => {
+                self.at += keyword.len();
+                return self.function();
+            }
+            "break" | "continue" | "return" => {
+                self.at += keyword.len();
+                return self.flow(&keyword);
+            }
             "throw" => {
                 self.at += keyword.len();
                 self.skip_blanks()?;
@@ -280,20 +296,164 @@ impl Parser<'_> {
         self.rest()[length..].trim_start().starts_with('(')
     }
 
+    /// `( … )`, what a condition or a loop asks.
+    fn test(&mut self) -> Result<Statement, Trouble> {
+        self.skip_lines()?;
+        if !self.eat("(") {
+            return Err(self.expected("a ("));
+        }
+        self.skip_lines()?;
+        let test = self.deeper(Self::statement)?;
+        self.skip_lines()?;
+        if !self.eat(")") {
+            return Err(self.expected("a )"));
+        }
+        Ok(test)
+    }
+
+    /// `while ( … ) { … }` and `do { … } while ( … )`, from behind the first word on.
+    fn loop_of(&mut self, tests_last: bool, at: usize) -> Result<Statement, Trouble> {
+        let (test, body, goes_on_if) = if tests_last {
+            let body = self.block()?;
+            self.skip_lines()?;
+            let word = self.keyword();
+            if !matches!(word.as_str(), "while" | "until") {
+                return Err(self.expected("while or until"));
+            }
+            self.at += word.len();
+            (self.test()?, body, word == "while")
+        } else {
+            (self.test()?, self.block()?, true)
+        };
+        Ok(Statement::Loop {
+            test: Box::new(test),
+            goes_on_if,
+            tests_last,
+            body,
+            at,
+        })
+    }
+
+    fn flow(&mut self, keyword: &str) -> Result<Statement, Trouble> {
+        self.skip_blanks()?;
+        let value = match self.peek() {
+            Some(c) if !";\n})".contains(c) => Some(Box::new(self.statement()?)),
+            _ => None,
+        };
+        let flow = match keyword {
+            "break" => Flow::Break,
+            "continue" => Flow::Continue,
+            _ => Flow::Return,
+        };
+        if value.is_some() && flow != Flow::Return {
+            return Err(self.trouble("labels are not understood"));
+        }
+        Ok(Statement::Flow { flow, value })
+    }
+
+    fn attempt(&mut self) -> Result<Statement, Trouble> {
+        let body = self.block()?;
+        let mut catch = None;
+        let mut is_choosy = false;
+        let mut finally = Vec::new();
+        loop {
+            let after = self.at;
+            self.skip_lines()?;
+            match self.keyword().as_str() {
+                "catch" => {
+                    self.at += "catch".len();
+                    self.skip_lines()?;
+                    while self.peek() == Some('[') {
+                        is_choosy = true;
+                        self.primary()?;
+                        self.skip_lines()?;
+                        self.eat(",");
+                        self.skip_lines()?;
+                    }
+                    catch = Some(self.block()?);
+                }
+                "finally" => {
+                    self.at += "finally".len();
+                    finally = self.block()?;
+                }
+                _ => {
+                    self.at = after;
+                    return Ok(Statement::Try {
+                        body,
+                        catch,
+                        is_choosy,
+                        finally,
+                    });
+                }
+            }
+        }
+    }
+
+    fn function(&mut self) -> Result<Statement, Trouble> {
+        self.skip_lines()?;
+        let name = self.take_while(|c| is_name(c) || c == '-').to_lowercase();
+        if name.is_empty() {
+            return Err(self.expected("a name"));
+        }
+        self.skip_lines()?;
+        let mut parameters = self.parameters()?;
+        self.skip_lines()?;
+        if !self.eat("{") {
+            return Err(self.expected("a {"));
+        }
+        self.skip_lines()?;
+        if self.keyword() == "param" {
+            self.at += "param".len();
+            self.skip_lines()?;
+            parameters = self.parameters()?;
+        }
+        let body = self.statements(Some('}'))?;
+        self.next();
+        Ok(Statement::Function {
+            name,
+            parameters,
+            body,
+        })
+    }
+
+    /// `($a, [string] $b = 1)`, if it stands here.
+    fn parameters(&mut self) -> Result<Vec<(String, Option<Expression>)>, Trouble> {
+        let mut parameters = Vec::new();
+        if !self.eat("(") {
+            return Ok(parameters);
+        }
+        loop {
+            self.skip_lines()?;
+            if self.eat(")") {
+                return Ok(parameters);
+            }
+            if self.rest().starts_with("[string]") {
+                self.at += "[string]".len();
+                self.skip_lines()?;
+            }
+            if !self.eat("$") {
+                return Err(self.expected("a parameter"));
+            }
+            let name = self.take_while(is_name).to_lowercase();
+            self.skip_lines()?;
+            let mut value = None;
+            if self.eat("=") {
+                self.skip_lines()?;
+                let is_argument = std::mem::replace(&mut self.is_argument, true);
+                value = Some(self.expression()?);
+                self.is_argument = is_argument;
+                self.skip_lines()?;
+            }
+            parameters.push((name, value));
+            self.eat(",");
+        }
+    }
+
     fn condition(&mut self, at: usize) -> Result<Statement, Trouble> {
         let mut clauses = Vec::new();
         let mut otherwise = Vec::new();
         loop {
-            self.skip_lines()?;
-            if !self.eat("(") {
-                return Err(self.expected("a ("));
-            }
-            self.skip_lines()?;
-            let test = self.deeper(Self::statement)?;
-            self.skip_lines()?;
-            if !self.eat(")") {
-                return Err(self.expected("a )"));
-            }
+            let test = self.test()?;
             clauses.push((test, self.block()?));
             let after = self.at;
             self.skip_lines()?;
@@ -369,7 +529,7 @@ impl Parser<'_> {
                 self.command(at).map(Element::Command)
             }
             Some('.') if self.second().is_some_and(char::is_whitespace) => {
-                Err(self.trouble("a script is run in this one with a dot"))
+                Err(Trouble::windows("it runs a script file").placed(at))
             }
             _ if is_first && self.is_expression() => {
                 let expression = self.expression()?;
@@ -418,7 +578,7 @@ impl Parser<'_> {
     fn command(&mut self, at: usize) -> Result<Command, Trouble> {
         let name = match self.peek() {
             Some('(') => self.primary()?,
-            Some('{') => return Err(self.trouble("a block is called")),
+            Some('{') => self.block().map(Expression::Block)?,
             Some(c) if !ends_word(c) => self.argument()?,
             _ => return Err(self.expected("a command")),
         };

@@ -46,6 +46,8 @@ pub(super) enum Value {
     },
     /// A file or folder.
     Item(ImagePath),
+    /// A file or folder of a list, whose text Windows PowerShell makes of its name or of its path.
+    Listed(ImagePath),
     /// Something that only Windows can tell; using it is trouble, having it is not.
     Opaque(Trouble),
 }
@@ -72,6 +74,10 @@ impl Value {
                 Ok(texts.join(" "))
             }
             Self::Item(path) => Ok(path.to_string()),
+            Self::Listed(path) => Err(Trouble::unclear(format!(
+                "whether {path} becomes its name or its path as a text depends on how it was listed"
+            ))
+            .help("write .FullName or .Name behind it")),
             Self::Opaque(trouble) => Err(trouble.clone()),
             Self::Digest(..) | Self::FileHash(..) | Self::Matches { .. } => Err(Trouble::unclear(
                 "a file's digest is used for something else than a comparison",
@@ -88,6 +94,21 @@ impl Value {
             Self::List(items) => items.iter().map(Self::text).collect(),
             Self::Null => Ok(Vec::new()),
             one => Ok(vec![one.text()?]),
+        }
+    }
+
+    /// The paths of what comes through a pipe.
+    pub(super) fn piped_paths(&self) -> Result<Vec<String>, Trouble> {
+        match self {
+            Self::List(items) => {
+                let paths: Vec<Vec<String>> = items
+                    .iter()
+                    .map(Self::piped_paths)
+                    .collect::<Result<_, _>>()?;
+                Ok(paths.concat())
+            }
+            Self::Listed(path) => Ok(vec![path.to_string()]),
+            other => other.texts(),
         }
     }
 

@@ -312,9 +312,8 @@ fn what_is_not_understood_is_named() {
         ),
         ("Install-WindowsFeature Web-Server", NeedsWindows),
         ("Get-Something", NotUnderstood),
-        ("while ($true) { }", NotUnderstood),
-        ("function f { }", NotUnderstood),
-        ("try { mkdir C:\\a } catch { }", NotUnderstood),
+        ("while ($true) { }", NeedsWindows),
+        ("switch (1) { 1 { mkdir C:\\a } }", NotUnderstood),
         ("mkdir C:\\a && mkdir C:\\b", NotUnderstood),
         ("mkdir 'C:\\a", NotUnderstood),
         ("mkdir (", NotUnderstood),
@@ -328,4 +327,137 @@ fn what_is_not_understood_is_named() {
     let line = "mkdir C:\\a;   Start-Process x.exe";
     let trouble = run_on(image(), &POWERSHELL, line).unwrap_err();
     assert_eq!(&line[trouble.at..], "Start-Process x.exe");
+}
+
+#[test]
+fn loops_functions_and_errors_that_are_caught() {
+    for (script, expected) in [
+        (
+            "$n = 0; while ($n -lt 2) { $n = $n + 1; md C:\\x$n }",
+            &[r"folder C:\x1", r"folder C:\x2"][..],
+        ),
+        (
+            "$n = 0; do { $n += 1; md C:\\x$n } until ($n -ge 2)",
+            &[r"folder C:\x1", r"folder C:\x2"],
+        ),
+        (
+            "foreach ($n in 1..5) { if ($n -eq 2) { continue }; if ($n -eq 4) { break }; md C:\\x$n }",
+            &[r"folder C:\x1", r"folder C:\x3"],
+        ),
+        (
+            "function make($name, $under = 'C:\\a') { $x = Join-Path $under $name; md $x; return; md C:\\no }; \
+             make one; make -under C:\\b two; if ($x) { md C:\\leaked }",
+            &[r"folder C:\a\one", r"folder C:\b\two"],
+        ),
+        (
+            "try { Remove-Item C:\\none; md C:\\no } catch { md C:\\caught } finally { md C:\\last }",
+            &[r"folder C:\caught", r"folder C:\last"],
+        ),
+        ("try { md C:\\fine } catch { throw }", &[r"folder C:\fine"]),
+        ("& { $x = 'C:\\b'; md $x }", &[r"folder C:\b"]),
+        (
+            "1..3 | ? { $_ -gt 1 } | % { if ($_ -eq 2) { return }; md C:\\x$_ }",
+            &[r"folder C:\x3"],
+        ),
+        (
+            "Set-PSDebug -Trace 2; md (Split-Path C:\\a\\b.txt)",
+            &[r"folder C:\a"],
+        ),
+    ] {
+        assert_eq!(in_powershell(script), expected, "{script}");
+    }
+    for (script, kind, said) in [
+        (
+            "while (!(Test-Path C:\\cache)) { Start-Sleep 1 }",
+            NeedsWindows,
+            "while: it waits for something that only a running Windows does",
+        ),
+        (
+            "try { throw 'x' } finally { md C:\\last }",
+            Fails,
+            "throw: the script throws an error",
+        ),
+        (
+            "try { throw 'x' } catch [System.IO.IOException] { md C:\\x }",
+            NotUnderstood,
+            "powershell: which errors a catch is for is not understood",
+        ),
+        (
+            "try { throw 'x' } catch { exit 3 }",
+            Fails,
+            "the line ends with exit code 3",
+        ),
+        (
+            "function f { f }; f",
+            NotUnderstood,
+            "f: functions call each other too deep",
+        ),
+        (
+            "function f { $script:x = 1 }; f",
+            NotUnderstood,
+            "f: a function sets a variable of the script around it",
+        ),
+        (
+            "foreach ($f in Get-ChildItem C:\\inetpub\\wwwroot) { Remove-Item $f }",
+            NotUnderstood,
+            r"Remove-Item: whether C:\inetpub\wwwroot\iisstart.htm becomes its name or its path as a text depends on how it was listed",
+        ),
+    ] {
+        assert_eq!(
+            refused(&POWERSHELL, script),
+            (kind, said.to_owned()),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn patterns_mean_what_they_mean_to_dotnet() {
+    for (script, expected) in [
+        (
+            "if ('v1.2.3' -match '^v(\\d+)\\.') { md ('C:\\' + $Matches[1]) }",
+            r"folder C:\1",
+        ),
+        (
+            "md (('C:\\3.9.1rc1' -replace '[a-z]+[0-9]*$', ''))",
+            r"folder C:\3.9.1",
+        ),
+        ("md ('C:\\A-b' -replace '(A)-B', '$1_$1')", r"folder C:\A_A"),
+        ("md ('C:\\a' + ('x.y.z' -split '\\.')[1])", r"folder C:\ay"),
+        ("md ('C:\\aXb' -creplace 'x', '')", r"folder C:\aXb"),
+        (
+            "if ('abc' -notmatch 'B') { md C:\\no } else { md C:\\yes }",
+            r"folder C:\yes",
+        ),
+    ] {
+        assert_eq!(in_powershell(script), [expected], "{script}");
+    }
+    for script in [
+        "md ('C:\\a' -replace '(?<=a)b', '')",
+        "md ('C:\\a' -replace 'a', '$&')",
+        "md ('C:\\a' -replace '[', '')",
+        "md ('C:\\\u{e9}' -replace 'e', '')",
+    ] {
+        let (kind, _) = refused(&POWERSHELL, script);
+        assert_eq!(kind, NotUnderstood, "{script}");
+    }
+}
+
+#[test]
+fn a_pipeline_fails_with_any_of_its_parts() {
+    let shell = ["powershell", "-Command"];
+    let (kind, _) = refused(&shell, "Remove-Item C:\\none | Out-Null");
+    assert_eq!(kind, Fails);
+    assert_eq!(
+        does(&shell, "Remove-Item C:\\none | Out-Null; md C:\\x"),
+        [r"folder C:\x"]
+    );
+}
+
+#[test]
+fn what_only_tells_is_left_out_and_cannot_be_used() {
+    let told = in_powershell("Get-Service w3svc; Get-Date | Out-Null; Get-Process | Out-Host");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let (kind, said) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
+    assert_eq!(kind, NeedsWindows, "{said}");
 }

@@ -24,6 +24,8 @@ pub(super) struct Tree {
     /// Folders with things in them that are not known yet.
     loose: BTreeSet<String>,
     pub(super) actions: Vec<Action>,
+    /// What the user who runs lines made.
+    pub(super) own: BTreeSet<String>,
 }
 
 const FOLDERS: [&str; 12] = [
@@ -242,7 +244,17 @@ impl Image for Tree {
         }
     }
 
+    fn is_own(&self, path: &ImagePath) -> bool {
+        self.own.contains(&lower(path))
+    }
+
     fn apply(&mut self, action: Action) -> Result<(), Trouble> {
+        if let Action::MakeFolder(path)
+        | Action::Write { path, .. }
+        | Action::Download { path, .. } = &action
+        {
+            self.own.insert(lower(path));
+        }
         match &action {
             Action::MakeFolder(path) => self.put(path, Node::Folder),
             Action::Write { path, content } => self.put(path, Node::File(Some(content.clone()))),

@@ -1,0 +1,221 @@
+//! Loops, functions, blocks that are called, and what is done about errors.
+
+use super::super::trouble::{Trouble, TroubleKind};
+use super::ast::{Argument, Command, Expression, Flow, Statement};
+use super::eval::Shell;
+use super::value::Value;
+
+/// How deep functions may call each other.
+const CALLS: usize = 16;
+
+/// A function of the script.
+#[derive(Debug, Clone)]
+pub(super) struct Function {
+    /// Its parameters, with what they are where they are not given.
+    pub(super) parameters: Vec<(String, Option<Expression>)>,
+    pub(super) body: Vec<Statement>,
+}
+
+impl Shell<'_, '_> {
+    /// Whether the loop whose body just ran is over; one that only goes on to its next turn is not.
+    pub(super) fn ends_loop(&mut self) -> bool {
+        match self.flow {
+            Some(Flow::Continue) => {
+                self.flow = None;
+                self.exit.is_some()
+            }
+            Some(Flow::Break) => {
+                self.flow = None;
+                true
+            }
+            Some(Flow::Return) => true,
+            None => self.exit.is_some(),
+        }
+    }
+
+    pub(super) fn for_each_of(
+        &mut self,
+        variable: &str,
+        items: &Statement,
+        body: &[Statement],
+        place: usize,
+    ) -> Result<Value, Trouble> {
+        let items = self.statement(items)?;
+        items
+            .is_known()
+            .map_err(|trouble| trouble.in_command("foreach", place))?;
+        let mut out = Vec::new();
+        for item in items.items() {
+            self.machine.step()?;
+            self.variables.insert(variable.to_owned(), item);
+            out.extend(self.block(body)?.items());
+            if self.ends_loop() {
+                break;
+            }
+        }
+        Ok(Value::of(out))
+    }
+
+    /// `exit`
+    pub(super) fn leave(&mut self, code: Option<&Expression>) -> Result<Value, Trouble> {
+        let code = match code {
+            None if self.is_ok => 0,
+            None => return Err(Trouble::unclear("exit after a command that failed")),
+            Some(code) => {
+                let value = self.expression(code)?;
+                value.is_known()?;
+                value
+                    .number()
+                    .and_then(|code| i32::try_from(code).ok())
+                    .ok_or_else(|| Trouble::unclear("the exit code is not understood"))?
+            }
+        };
+        self.exit = Some(code);
+        Ok(Value::Null)
+    }
+
+    /// Runs a block for one item of a pipeline, which `return` ends for this item alone.
+    pub(super) fn block_of_item(&mut self, statements: &[Statement]) -> Result<Value, Trouble> {
+        let value = self.block(statements)?;
+        match self.flow.take() {
+            None | Some(Flow::Return) => Ok(value),
+            Some(_) => Err(Trouble::unclear(
+                "break or continue leaves the script through a pipeline",
+            )),
+        }
+    }
+
+    pub(super) fn run_loop(
+        &mut self,
+        test: &Statement,
+        goes_on_if: bool,
+        tests_last: bool,
+        body: &[Statement],
+    ) -> Result<Value, Trouble> {
+        let mut out = Vec::new();
+        let mut is_first = true;
+        loop {
+            self.machine.step()?;
+            if !(tests_last && is_first) && self.statement(test)?.truth()? != goes_on_if {
+                return Ok(Value::of(out));
+            }
+            is_first = false;
+            let before = (self.machine.changes, self.variables.clone());
+            out.extend(self.block(body)?.items());
+            if self.ends_loop() {
+                return Ok(Value::of(out));
+            }
+            if before == (self.machine.changes, self.variables.clone())
+                && self.statement(test)?.truth()? == goes_on_if
+            {
+                return Err(Trouble::windows(
+                    "it waits for something that only a running Windows does",
+                ));
+            }
+        }
+    }
+
+    pub(super) fn attempt(
+        &mut self,
+        body: &[Statement],
+        catch: Option<&[Statement]>,
+        is_choosy: bool,
+        finally: &[Statement],
+    ) -> Result<Value, Trouble> {
+        let done = match (self.block(body), catch) {
+            (Err(trouble), Some(_)) if is_choosy && trouble.kind == TroubleKind::Fails => {
+                return Err(Trouble::unclear(
+                    "which errors a catch is for is not understood",
+                ));
+            }
+            (Err(trouble), Some(catch)) if trouble.kind == TroubleKind::Fails => {
+                let error = Value::Opaque(Trouble::windows("the text of an error is used"));
+                let outer = self.variables.insert("_".to_owned(), error);
+                let done = self.block(catch);
+                match outer {
+                    Some(outer) => self.variables.insert("_".to_owned(), outer),
+                    None => self.variables.remove("_"),
+                };
+                done
+            }
+            (done, _) => done,
+        };
+        let is_over =
+            done.is_err() && !matches!(&done, Err(trouble) if trouble.kind == TroubleKind::Fails);
+        if is_over {
+            return done;
+        }
+        let kept = (self.flow.take(), self.is_ok);
+        let mut out = self.block(finally)?.items();
+        (self.flow, self.is_ok) = kept;
+        let mut all = done?.items();
+        all.append(&mut out);
+        Ok(Value::of(all))
+    }
+
+    /// Calls a function; what it sets ends with it.
+    pub(super) fn call_function(
+        &mut self,
+        function: &Function,
+        command: &Command,
+    ) -> Result<Value, Trouble> {
+        if self.calls == CALLS {
+            return Err(Trouble::unclear("functions call each other too deep"));
+        }
+        let mut given: Vec<(String, Value)> = Vec::new();
+        let mut positional = Vec::new();
+        let mut arguments = command.arguments.iter().peekable();
+        while let Some(argument) = arguments.next() {
+            match argument {
+                Argument::Value(value) => positional.push(self.expression(value)?),
+                Argument::Parameter { name, value, .. } => {
+                    let mut known = function.parameters.iter().map(|(known, _)| known);
+                    let Some(own) = known.find(|known| *known == name).cloned() else {
+                        return Err(Trouble::option(&format!("-{name}")));
+                    };
+                    let value = match (value, arguments.peek()) {
+                        (Some(value), _) => self.expression(value)?,
+                        (None, Some(Argument::Value(value))) => {
+                            let value = self.expression(value)?;
+                            arguments.next();
+                            value
+                        }
+                        _ => return Err(Trouble::option(&format!("-{name}"))),
+                    };
+                    given.push((own, value));
+                }
+                Argument::Splat(name) => {
+                    return Err(Trouble::unclear(format!("@{name} is not understood here")));
+                }
+            }
+        }
+        let mut positional = positional.into_iter();
+        for (name, default) in &function.parameters {
+            if given.iter().any(|(known, _)| known == name) {
+                continue;
+            }
+            let value = match (positional.next(), default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => self.expression(default)?,
+                (None, None) => Value::Null,
+            };
+            given.push((name.clone(), value));
+        }
+        if positional.next().is_some() {
+            return Err(Trouble::unclear("it is given more than is understood"));
+        }
+        let outer = self.variables.clone();
+        self.variables.extend(given);
+        self.calls += 1;
+        let done = self.block(&function.body);
+        self.calls -= 1;
+        self.variables = outer;
+        match self.flow {
+            Some(Flow::Return) | None => self.flow = None,
+            Some(_) => {
+                return Err(Trouble::unclear("break or continue leaves a function"));
+            }
+        }
+        done
+    }
+}

@@ -1,0 +1,105 @@
+//! Regular expressions, as far as .NET's and ours mean the same.
+
+use regex::{Regex, RegexBuilder};
+
+use super::super::trouble::Trouble;
+use super::value::Value;
+
+/// The largest program that a pattern may come to.
+const SIZE: usize = 1 << 18;
+
+/// A pattern, which ignores capitals unless it is told not to.
+pub(super) fn regex(pattern: &str, is_exact: bool) -> Result<Regex, Trouble> {
+    let not_understood = || Trouble::unclear(format!("the pattern {pattern:?} is not understood"));
+    // These are written alike and mean something else.
+    let differs = [
+        "(?<", "(?'", "\\Z", "\\z", "\\G", "(?P", "&&", "--", "~~", "\\u", "\\x", "\\p",
+    ];
+    if !pattern.is_ascii() || differs.iter().any(|sign| pattern.contains(sign)) {
+        return Err(not_understood());
+    }
+    RegexBuilder::new(pattern)
+        .case_insensitive(!is_exact)
+        .size_limit(SIZE)
+        .build()
+        .map_err(|_| not_understood())
+}
+
+/// A text in which patterns are looked for.
+fn plain(text: &str) -> Result<&str, Trouble> {
+    if !text.is_ascii() || text.contains('\n') {
+        return Err(Trouble::unclear(
+            "a pattern is looked for in several lines, or beyond ASCII",
+        ));
+    }
+    Ok(text)
+}
+
+/// What `$matches` has where a pattern is found in a text.
+pub(super) fn groups(
+    text: &str,
+    pattern: &str,
+    is_exact: bool,
+) -> Result<Option<Vec<(String, Value)>>, Trouble> {
+    let regex = regex(pattern, is_exact)?;
+    let found = regex.captures(plain(text)?);
+    Ok(found.map(|captures| {
+        let groups = captures.iter().enumerate();
+        groups
+            .filter_map(|(number, group)| {
+                Some((number.to_string(), Value::text_value(group?.as_str())))
+            })
+            .collect()
+    }))
+}
+
+pub(super) fn is_match(text: &str, pattern: &str) -> Result<bool, Trouble> {
+    Ok(regex(pattern, false)?.is_match(plain(text)?))
+}
+
+pub(super) fn replace(
+    text: &str,
+    pattern: &str,
+    by: &str,
+    is_exact: bool,
+) -> Result<String, Trouble> {
+    let regex = regex(pattern, is_exact)?;
+    let by = replacement(by)?;
+    Ok(regex.replace_all(plain(text)?, by).into_owned())
+}
+
+pub(super) fn split(text: &str, pattern: &str) -> Result<Vec<Value>, Trouble> {
+    let regex = regex(pattern, false)?;
+    // .NET puts out what groups hold, and an empty text at both ends of an empty pattern.
+    if regex.captures_len() > 1 || regex.is_match("") {
+        return Err(Trouble::unclear("the divider of -split is not understood"));
+    }
+    Ok(regex.split(plain(text)?).map(Value::text_value).collect())
+}
+
+/// A replacement as the library spells it: `$1` with braces.
+fn replacement(text: &str) -> Result<String, Trouble> {
+    let mut out = String::new();
+    let mut characters = text.chars().peekable();
+    while let Some(c) = characters.next() {
+        if c != '$' {
+            out.push(c);
+            continue;
+        }
+        match characters.peek() {
+            Some('$') => {
+                characters.next();
+                out.push_str("$$");
+            }
+            Some(digit) if digit.is_ascii_digit() => {
+                out.push_str("${");
+                while let Some(digit) = characters.next_if(char::is_ascii_digit) {
+                    out.push(digit);
+                }
+                out.push('}');
+            }
+            _ => return Err(Trouble::unclear("the replacement is not understood")),
+        }
+    }
+    Ok(out)
+}
