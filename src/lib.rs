@@ -33,6 +33,7 @@ mod report;
 mod rollout;
 mod shim;
 pub mod windows;
+mod wine;
 
 #[doc(hidden)]
 pub use cli::main;

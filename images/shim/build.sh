@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the shim's executable and puts it, with its SHA-256, into images/shim.
+# Builds the executables for Windows and puts them, with their SHA-256, into images/shim: shim.exe, the
+# entry point, and start.exe, with which `wincimg try` starts an image's program.
 #   images/shim/build.sh          build and replace
 #   images/shim/build.sh --check  build, compare with what is there, change nothing
 # The same source, toolchain (rust-toolchain.toml) and mingw-w64 (the versions in
@@ -9,7 +10,7 @@ set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 kept=$root/images/shim
 target=x86_64-pc-windows-gnu
-built=${CARGO_TARGET_DIR:-$root/target}/$target/shim/wincimg-shim.exe
+built=${CARGO_TARGET_DIR:-$root/target}/$target/shim
 
 built_with() {
     (cd "$root" && rustc --version)
@@ -18,27 +19,30 @@ built_with() {
 
 cd "$root"
 env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS -u CARGO_BUILD_RUSTFLAGS \
-    cargo build --quiet --locked --package wincimg-shim --bin wincimg-shim \
-    --profile shim --target $target
+    cargo build --quiet --locked --package wincimg-shim --bins --profile shim --target $target
 
 case ${1-} in
 --check)
-    if cmp "$built" "$kept/shim.exe" && (cd "$kept" && sha256sum --quiet --check shim.exe.sha256); then
-        echo "images/shim/shim.exe is what its source builds"
+    if cmp "$built/wincimg-shim.exe" "$kept/shim.exe" &&
+        cmp "$built/wincimg-start.exe" "$kept/start.exe" &&
+        (cd "$kept" && sha256sum --quiet --check shim.exe.sha256 start.exe.sha256); then
+        echo "images/shim/shim.exe and start.exe are what their source builds"
         exit
     fi
-    echo "images/shim/shim.exe is not what its source builds; run images/shim/build.sh and commit" >&2
+    echo "images/shim is not what its source builds; run images/shim/build.sh and commit" >&2
     if ! built_with | diff "$kept/built-with" - >&2; then
         echo "but it was built with other tools (above), which alone can make the difference" >&2
     fi
     exit 1
     ;;
 "")
-    cp "$built" "$kept/shim.exe"
-    chmod 644 "$kept/shim.exe"
-    (cd "$kept" && sha256sum shim.exe >shim.exe.sha256)
+    for name in shim start; do
+        cp "$built/wincimg-$name.exe" "$kept/$name.exe"
+        chmod 644 "$kept/$name.exe"
+        (cd "$kept" && sha256sum $name.exe >$name.exe.sha256)
+    done
     built_with >"$kept/built-with"
-    ls -l "$kept/shim.exe"
+    ls -l "$kept"/*.exe
     ;;
 *)
     echo "usage: images/shim/build.sh [--check]" >&2

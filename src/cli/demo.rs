@@ -197,6 +197,7 @@ impl Stage<'_> {
         let expected = match step.answer {
             Answer::Yes => 0,
             Answer::No => 1,
+            Answer::Code(code) => i32::from(code),
         };
         if output.status.code() == Some(expected) {
             return Ok(output);

@@ -30,6 +30,7 @@ mod registry_args;
 mod render;
 mod session;
 mod stop;
+mod try_image;
 mod typed;
 mod updates;
 
@@ -94,6 +95,7 @@ enum Command {
     Mirror(mirror::Mirror),
     Node(Box<node::Node>),
     Render(render::Render),
+    Try(try_image::Try),
 }
 
 impl Command {
@@ -107,7 +109,8 @@ impl Command {
             | Self::Images(_)
             | Self::Login(_)
             | Self::Logout(_)
-            | Self::Node(_) => {}
+            | Self::Node(_)
+            | Self::Try(_) => {}
             _ => {
                 updates::known(session);
             }
@@ -132,6 +135,7 @@ impl Command {
             Self::Mirror(command) => command.run(session),
             Self::Node(command) => command.run(session),
             Self::Render(command) => command.run(session),
+            Self::Try(command) => command.run(session),
         };
         if result.is_ok() && relies_on_updates {
             updates::warn_if_stale(session, None);
@@ -147,6 +151,8 @@ enum Answer {
     Yes,
     /// The answer is no.
     No,
+    /// A program ran, and ended with this exit code.
+    Code(u8),
 }
 
 /// Parses the arguments, runs the command and answers with its exit code.
@@ -179,6 +185,7 @@ pub fn main() -> ExitCode {
     match ended {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
+        Ok(Answer::Code(code)) => ExitCode::from(code),
         Err(failure) => failure.report(session.colour),
     }
 }

@@ -3,10 +3,10 @@
 //! A thread waits for both, so that no call which blocks keeps the process, whatever it waits for.
 //! What is awaited is dropped first, so that it can tidy up; it has little time for that.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use tokio::sync::watch;
@@ -26,12 +26,16 @@ pub(super) enum Reason {
 
 /// What is dropped may take so long before the process ends without it.
 const TO_TIDY_UP: Duration = Duration::from_millis(400);
+/// And so long what has to undo something, [`Undoing`].
+const TO_UNDO: Duration = Duration::from_secs(20);
 /// A request that comes to its own limit knows what it was for; it has this long to say so.
 const TO_SAY_WHY: Duration = Duration::from_millis(200);
 
 static ASKED: LazyLock<watch::Sender<Option<Reason>>> = LazyLock::new(|| watch::Sender::new(None));
 /// Whether there is something that [`asked`] would drop.
 static AWAITED: AtomicBool = AtomicBool::new(false);
+/// How much is under way that leaves something behind unless it is undone.
+static UNDOING: AtomicUsize = AtomicUsize::new(0);
 static LAST_WORD: Mutex<()> = Mutex::new(());
 /// Whether a signal is how the command ends that is under way.
 static QUIETLY: AtomicBool = AtomicBool::new(false);
@@ -85,6 +89,10 @@ fn stop(reason: Reason) {
     });
     if first && AWAITED.load(Ordering::SeqCst) {
         thread::sleep(TO_TIDY_UP);
+        let until = Instant::now() + TO_UNDO;
+        while UNDOING.load(Ordering::SeqCst) > 0 && Instant::now() < until {
+            thread::sleep(Duration::from_millis(10));
+        }
     }
     end(reason);
 }
@@ -109,6 +117,23 @@ impl Drop for Awaited {
         if ASKED.borrow().is_none() {
             AWAITED.store(false, Ordering::SeqCst);
         }
+    }
+}
+
+/// Work that leaves something behind unless it is undone when it is dropped: the process waits for
+/// that.
+pub(super) struct Undoing;
+
+impl Undoing {
+    pub(super) fn begin() -> Self {
+        UNDOING.fetch_add(1, Ordering::SeqCst);
+        Self
+    }
+}
+
+impl Drop for Undoing {
+    fn drop(&mut self) {
+        UNDOING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -29,7 +29,7 @@ pub const SMALL_LAYER: u64 = 64 << 20;
 pub const BEGINNING: u64 = 4 << 20;
 
 /// A hive with nothing but its root has at most this.
-const ROOT_ALONE: u64 = 64 << 10;
+pub(super) const ROOT_ALONE: u64 = 64 << 10;
 /// The most that hives may take of memory, all together.
 const HIVE_MEMORY: u64 = 1 << 30;
 
@@ -111,6 +111,7 @@ pub(super) struct LayerHives {
 }
 
 /// What is left of [`HIVE_MEMORY`].
+#[derive(Clone)]
 pub(super) struct Budget(Arc<AtomicU64>);
 
 impl Default for Budget {
@@ -120,7 +121,7 @@ impl Default for Budget {
 }
 
 impl Budget {
-    fn take(&self, bytes: u64) -> Result<(), LayerProblem> {
+    pub(super) fn take(&self, bytes: u64) -> Result<(), LayerProblem> {
         self.0
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
                 left.checked_sub(bytes)
@@ -209,7 +210,7 @@ async fn read_layer(
         bottom,
         roots: plan.roots,
         to_the_end: depth == Depth::ToTheEnd,
-        budget: Budget(Arc::clone(&budget.0)),
+        budget: budget.clone(),
     };
     let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
     let reader = source.open_blob(blob).await?;
@@ -294,11 +295,11 @@ impl Search {
 }
 
 /// Whether a hive changes nothing, as most that Windows puts into every layer.
-fn has_root_alone(bytes: &[u8]) -> bool {
+pub(super) fn has_root_alone(bytes: &[u8]) -> bool {
     Hive::read(bytes).is_ok_and(|hive| hive.root.values.is_empty() && hive.root.subkeys.is_empty())
 }
 
-fn below_hives(path: &str) -> Option<&str> {
+pub(super) fn below_hives(path: &str) -> Option<&str> {
     let (top, name) = path.split_once('/')?;
     top.eq_ignore_ascii_case("Hives").then_some(name)
 }

@@ -6,13 +6,18 @@ use std::io;
 use std::sync::Arc;
 
 use super::error::LayerProblem;
+use super::layers::{Budget, LayerHives, below_hives};
 use super::stream::{self, Depth, Input, Outcome, layer_limits};
 use crate::diagnose::Diagnose;
 use crate::files::{Part, Parts};
-use crate::layer::{EntryKind, LayerReader, ReadError};
-use crate::oci::document::{Digest, Image};
+use crate::layer::{EntryKind, LayerReader, Limits, ReadError};
+use crate::oci::document::{Descriptor, Digest, Image};
 use crate::oci::store::Source;
 use crate::progress::Progress;
+use crate::windows::registry::Root;
+
+/// The most that the layers may have which are searched for everything, unpacked.
+const MOST: u64 = 16 << 30;
 
 /// What an image has at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,11 +38,20 @@ pub struct TakeError {
     source: Box<LayerProblem>,
 }
 
+impl TakeError {
+    pub(super) fn new(layer: &Digest, problem: LayerProblem) -> Self {
+        Self {
+            layer: layer.clone(),
+            source: Box::new(problem),
+        }
+    }
+}
+
 impl Diagnose for TakeError {}
 
 /// What a layer has at a path.
 #[derive(Debug, Clone)]
-enum Seen {
+pub(super) enum Seen {
     Taken(Taken),
     /// Another name of the file at this path.
     Again(String),
@@ -52,7 +66,8 @@ pub async fn take(
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
 ) -> Result<BTreeMap<String, Taken>, TakeError> {
-    let seen = search(source, image, paths, progress).await?;
+    let layers: Vec<(usize, &Descriptor)> = image.manifest().layers.iter().enumerate().collect();
+    let seen = search(source, &layers, paths, progress).await?.entries;
     // Windows' own layers have many files of System32 as second names of others.
     let targets = seen.values().filter_map(|seen| match seen {
         Seen::Again(target) => Some(target.clone()),
@@ -62,7 +77,7 @@ pub async fn take(
     let behind = if targets.is_empty() {
         BTreeMap::new()
     } else {
-        search(source, image, &targets, progress).await?
+        search(source, &layers, &targets, progress).await?.entries
     };
     let find = |target: &str| {
         let mut behind = behind.iter();
@@ -79,64 +94,108 @@ pub async fn take(
     Ok(resolved.collect())
 }
 
-/// What the layers have, before second names are followed.
-async fn search(
+/// What layers have, before second names are followed.
+#[derive(Default)]
+pub(super) struct Searched {
+    /// What is there, by its path.
+    pub(super) entries: BTreeMap<String, Seen>,
+    /// Paths, in small letters, that a layer deletes.
+    pub(super) gone: Vec<String>,
+    /// The hives, from the lowest layer up, where everything is searched for.
+    pub(super) hives: Vec<LayerHives>,
+}
+
+/// Searches layers, counted from 0 at the bottom of their image, for paths; an empty path is
+/// everything that they have, hives too.
+pub(super) async fn search(
     source: &Source,
-    image: &Image,
+    layers: &[(usize, &Descriptor)],
     paths: &BTreeSet<String>,
     progress: &Arc<dyn Progress>,
-) -> Result<BTreeMap<String, Seen>, TakeError> {
-    let mut found: BTreeMap<String, Seen> = BTreeMap::new();
+) -> Result<Searched, TakeError> {
+    let mut found = Searched::default();
     let mut known: BTreeSet<String> = BTreeSet::new();
-    let mut hidden: Vec<String> = Vec::new();
+    let mut hidden: BTreeSet<String> = BTreeSet::new();
+    let budget = Budget::default();
+    let mut left = layer_limits().stream;
+    if paths.contains("") {
+        left = left.min(MOST);
+    }
     let mut wanted: Vec<String> = paths.iter().map(|path| path.to_lowercase()).collect();
-    for blob in image.manifest().layers.iter().rev() {
+    for &(number, blob) in layers.iter().rev() {
         if wanted.is_empty() {
             break;
         }
-        let failed = |problem| TakeError {
-            layer: blob.digest.clone(),
-            source: Box::new(problem),
-        };
+        let failed = |problem| TakeError::new(&blob.digest, problem);
         let task = progress.task(&format!("layer {}", blob.digest), Some(blob.size));
         let reader = source.open_blob(blob).await;
         let reader = reader.map_err(|error| failed(error.into()))?;
-        let here = wanted.clone();
-        let work = move |input: &mut Input| look(input, &here);
+        let (here, budget) = (wanted.clone(), budget.clone());
+        let limits = Limits {
+            stream: left,
+            ..layer_limits()
+        };
+        let work = move |input: &mut Input| look(input, &here, limits, &budget);
         let outcome = stream::read(reader, Depth::ToTheEnd, task.as_ref(), work).await;
         let (Outcome::Whole(layer) | Outcome::Part(layer)) = outcome.map_err(failed)? else {
             continue;
         };
         for (path, seen) in layer.entries {
             let key = path.to_lowercase();
-            let is_hidden = hidden.iter().any(|gone| is_at_or_below(&key, gone));
-            if !is_hidden && known.insert(key.clone()) {
+            if !is_below_any(&key, &hidden) && known.insert(key.clone()) {
                 // What is not a folder hides all that lower layers have at its path and below.
                 if !matches!(seen, Seen::Taken(Taken::Folder)) {
-                    hidden.push(key);
+                    hidden.insert(key);
                 }
-                found.insert(path, seen);
+                found.entries.insert(path, seen);
             }
         }
+        if !layer.hives.is_empty() {
+            found.hives.push(LayerHives {
+                layer: number,
+                digest: blob.digest.clone(),
+                hives: layer.hives,
+                others: Vec::new(),
+            });
+        }
+        found.gone.extend(layer.gone.iter().cloned());
         hidden.extend(layer.gone);
-        wanted.retain(|path| !hidden.iter().any(|gone| is_at_or_below(path, gone)));
+        wanted.retain(|path| !is_below_any(path, &hidden));
+        if paths.contains("") {
+            left = left.saturating_sub(layer.size);
+        }
     }
+    found.hives.reverse();
     Ok(found)
 }
 
 /// What one layer has.
 #[derive(Default)]
 struct LayerFiles {
+    size: u64,
     entries: Vec<(String, Seen)>,
     gone: Vec<String>,
+    hives: BTreeMap<Root, Vec<u8>>,
 }
 
-fn look(input: &mut Input, wanted: &[String]) -> Result<LayerFiles, LayerProblem> {
-    let limits = layer_limits();
+fn look(
+    input: &mut Input,
+    wanted: &[String],
+    limits: Limits,
+    budget: &Budget,
+) -> Result<LayerFiles, LayerProblem> {
     let mut reader = LayerReader::new(input, limits)?;
     let mut parts = Parts::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
     let mut found = LayerFiles::default();
+    let is_everything = wanted.iter().any(String::is_empty);
     while let Some(entry) = reader.next_entry()? {
+        if is_everything
+            && entry.kind == EntryKind::File
+            && let Some(root) = below_hives(&entry.path).and_then(Root::from_delta_name)
+        {
+            budget.take(entry.size)?;
+            found.hives.insert(root, reader.content()?);
+        }
         let Some(path) = entry.path.strip_prefix("Files/") else {
             continue;
         };
@@ -154,6 +213,7 @@ fn look(input: &mut Input, wanted: &[String]) -> Result<LayerFiles, LayerProblem
         if !wanted.iter().any(|wanted| is_at_or_below(&key, wanted)) {
             continue;
         }
+        found.size += entry.size;
         let seen = match entry.kind {
             EntryKind::File => Seen::Taken(Taken::File(parts.add(|out| {
                 let mut written = Ok(());
@@ -179,7 +239,16 @@ fn look(input: &mut Input, wanted: &[String]) -> Result<LayerFiles, LayerProblem
 /// Whether a path is another or lies below it; both in small letters.
 fn is_at_or_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        .is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a path is one of these or lies below one; all in small letters.
+fn is_below_any(path: &str, folders: &BTreeSet<String>) -> bool {
+    let ends = path.match_indices('/').map(|(at, _)| at);
+    !folders.is_empty()
+        && ends
+            .chain([path.len()])
+            .any(|end| folders.contains(&path[..end]))
 }
 
 enum Failed {

@@ -23,7 +23,7 @@ use crate::support::inside::{bottom_layer, image_of, made_software, made_system}
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// How commands begin that cannot run here, and why. Flags of `wincimg` among them are held against its help.
-const NOT_RUN: [(&str, &str); 10] = [
+const NOT_RUN: [(&str, &str); 12] = [
     ("cargo ", "builds the program anew"),
     ("benches/build.py", "measures for minutes"),
     ("tests/run", "runs this test"),
@@ -36,6 +36,14 @@ const NOT_RUN: [(&str, &str); 10] = [
     (
         "wincimg doctor --registry repo.mylan.k8s:8888 --docker-host ",
         "needs a Docker daemon on Windows",
+    ),
+    (
+        "wincimg try repo.mylan.k8s:8888/tool:2 ",
+        "needs an image with a program, and wine",
+    ),
+    (
+        "wincimg try oci:./pause --timeout ",
+        "needs wine, and takes its time",
     ),
     ("wincimg check-compat --kube ", "needs a cluster"),
     (

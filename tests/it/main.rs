@@ -72,5 +72,6 @@ mod store;
 mod supply_chain;
 mod support;
 mod terminal;
+mod try_image;
 mod words;
 mod zoo;

@@ -13,7 +13,7 @@ use crate::cli::failure::Failure;
 use crate::diagnose::nearest;
 
 /// Flags that a file cannot set: they are about the file, or about one call.
-const NOT_IN_FILE: [&str; 3] = ["config", "help", "version"];
+const NOT_IN_FILE: [&str; 4] = ["config", "entrypoint", "help", "version"];
 /// Flags that decide whom to trust, and with what: what lies in the cache is believed.
 const LOWER_SECURITY: [&str; 6] = [
     "insecure-registry",

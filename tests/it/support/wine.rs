@@ -45,6 +45,7 @@ impl Wine {
                 self.home.path().into()
             })
             .env("WINEPREFIX", self.prefix())
+            .env("TMPDIR", self.home.path())
             .env("WINEDEBUG", "-all")
             .env("WINEDLLOVERRIDES", "mscoree,mshtml=")
             .env_remove("DISPLAY")
@@ -76,7 +77,11 @@ impl Wine {
     /// program would have started it.
     fn start_server(&self) -> Result<(), String> {
         let mut commands = [Command::new(&self.server), self.command("wineboot")];
-        commands[0].arg("-p").env("WINEPREFIX", self.prefix());
+        // Debian's server has its socket in the temporary folder, and leaves what it made for it.
+        commands[0]
+            .arg("-p")
+            .env("WINEPREFIX", self.prefix())
+            .env("TMPDIR", self.home.path());
         for command in &mut commands {
             let status = command
                 .stdin(Stdio::null())
@@ -96,6 +101,7 @@ impl Wine {
             let _ = Command::new(&self.server)
                 .arg(argument)
                 .env("WINEPREFIX", self.prefix())
+                .env("TMPDIR", self.home.path())
                 .stdout(Stdio::null())
                 .stderr(Stdio::null())
                 .status();

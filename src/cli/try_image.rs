@@ -1,0 +1,292 @@
+//! `wincimg try`: starts what an image starts, under wine.
+
+use std::io::{self, IsTerminal as _, Read, Write};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use clap::{Args, ValueEnum};
+use indicatif::BinaryBytes;
+use serde::Serialize;
+
+use super::Answer;
+use super::failure::Failure;
+use super::output::{write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, RegistryArgs};
+use super::session::Session;
+use super::stop;
+use crate::foreign::Foreign;
+use crate::inspect::{Own, own, windows_images};
+use crate::oci::copy::PlatformFilter;
+use crate::oci::document::{Digest, Image};
+use crate::oci::store::{Location, Source};
+use crate::wine::{Prefix, Start, Wine};
+
+/// Start an image's program here, under wine: a smoke test where there is no Windows (experimental)
+///
+/// Lays the image's own layers into a Windows of wine in a temporary folder (files, registry,
+/// environment, the user's folders), starts its entry point in its working folder, and ends with its
+/// exit code.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg try oci:./web-1.4\n  \
+    wincimg try repo.mylan.k8s:8888/tool:2 -- --version\n  \
+    wincimg try oci:./web-1.4 --entrypoint cmd -- /c dir C:\\app\n  \
+    wincimg try oci:./web-1.4 --dry-run --format json\n\n\
+    The image's program runs with your rights, and nothing keeps it from your files, your network\n\
+    or your processes: try only what you would run anyway.\n\n\
+    wine is not Windows. There is no PowerShell, no .NET Framework, no IIS, no service of Windows;\n\
+    layers of Windows itself are left out, and permissions of files count for nothing. A program\n\
+    that starts here has its files, its settings and a command line that is right. One that does\n\
+    not may still do so on Windows.\n\n\
+    The exit code is the program's, 255 where that is larger; wincimg's own errors have their usual\n\
+    ones, and say \"error:\". wine comes from the PATH, or from WINELOADER and WINESERVER.")]
+pub(super) struct Try {
+    /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
+    #[arg(value_name = "IMAGE")]
+    image: Location,
+    /// Arguments in place of the image's command
+    #[arg(value_name = "ARGS", last = true)]
+    arguments: Vec<String>,
+    /// Start this program in place of the image's entry point and command
+    #[arg(long, value_name = "PROGRAM")]
+    entrypoint: Option<String>,
+    /// The image of this platform from an index
+    #[arg(long, value_name = "OS/ARCH[:OSVERSION]")]
+    platform: Option<PlatformFilter>,
+    /// Print what would start, and in which surroundings; needs no wine
+    #[arg(long)]
+    dry_run: bool,
+    /// The form of what --dry-run prints
+    #[arg(long, value_enum, default_value = "text")]
+    format: TryFormat,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum TryFormat {
+    /// For people
+    Text,
+    /// For programs
+    Json,
+}
+
+/// How long what a program said last may take to arrive.
+const LAST_WORDS: Duration = Duration::from_secs(3);
+/// What Windows ends a program with that Ctrl-C ends.
+const CONTROL_C: u32 = 0xC000_013A;
+
+impl Try {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        // Nothing is fetched where it could not be started.
+        let wine = if self.dry_run {
+            None
+        } else {
+            Some(Wine::find()?)
+        };
+        let progress = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        registry_args::run(async {
+            let source = Source::open(&self.image, &registry).await?;
+            let image = self.one_image(&source).await?;
+            let start = Start::new(
+                &image.config().config,
+                self.entrypoint.as_deref(),
+                &self.arguments,
+            )?;
+            let Some(wine) = wine else {
+                let own = own(&source, &image, &progress).await?;
+                return self.print(&image, &start, &own);
+            };
+            if start.is_powershell() {
+                let problem = anyhow!("the image starts PowerShell, which wine does not have");
+                return Err(Failure::from(problem).hint(format!(
+                    "start a program of the image: wincimg try {} --entrypoint PROGRAM -- ARGS",
+                    self.image
+                )));
+            }
+            let undoing = stop::Undoing::begin();
+            let prefix = Prefix::boot(wine, &start.user);
+            let (own, prefix) = tokio::join!(own(&source, &image, &progress), prefix);
+            let (prefix, own) = (prefix?, own?);
+            let code = try_in(&prefix, &start, &own, session).await;
+            drop(prefix);
+            drop(undoing);
+            code.map(|code| answer(code, session))
+        })
+    }
+
+    async fn one_image(&self, source: &Source) -> Result<Image, Failure> {
+        let platforms: Vec<PlatformFilter> = self.platform.iter().cloned().collect();
+        let images = windows_images(source, self.image.wanted(), &platforms).await?;
+        let count = images.len();
+        let versions: Vec<String> = images
+            .iter()
+            .map(|image| image.config().platform().to_string())
+            .collect();
+        let mut images = images.into_iter();
+        match (images.next(), images.next()) {
+            (Some(image), None) if image.config().os == "windows" => Ok(image),
+            (Some(image), None) => Err(Failure::usage(anyhow!(
+                "{} is for {}, not for Windows",
+                self.image,
+                image.config().platform()
+            ))),
+            (None, _) => Err(Failure::no(anyhow!(
+                "{} has no image for Windows",
+                self.image
+            ))),
+            (Some(_), Some(_)) => Err(Failure::usage(anyhow!(
+                "{} has {count} images for Windows: {}",
+                self.image,
+                versions.join(", ")
+            ))
+            .hint(format!("choose one with --platform {}", versions[0]))),
+        }
+    }
+
+    fn print(&self, image: &Image, start: &Start, own: &Own) -> Result<Answer, Failure> {
+        let plan = Plan {
+            reference: self.image.to_string(),
+            digest: image.digest(),
+            start,
+            files: own.files.len(),
+            deleted: own.gone.len(),
+            registry: own.registry.is_some(),
+            layers: &own.layers,
+            windows_layers: own.windows.iter().map(|(number, _)| *number).collect(),
+        };
+        match self.format {
+            TryFormat::Text => write_result(None, |out| plan.write(out))?,
+            TryFormat::Json => write_result(None, |out| write_json(&plan, out))?,
+        }
+        Ok(Answer::Yes)
+    }
+}
+
+/// What would start.
+#[derive(Serialize)]
+struct Plan<'a> {
+    reference: String,
+    digest: &'a Digest,
+    #[serde(flatten)]
+    start: &'a Start,
+    files: usize,
+    deleted: usize,
+    registry: bool,
+    layers: &'a [usize],
+    windows_layers: Vec<usize>,
+}
+
+impl Plan<'_> {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let mut row = |name: &str, value: &dyn std::fmt::Display| {
+            writeln!(out, "{name:<12}{}", Foreign(value))
+        };
+        row("starts", &self.start.command_line)?;
+        row("in", &self.start.working_dir)?;
+        row("as", &self.start.user)?;
+        for (name, value) in &self.start.env {
+            row("with", &format_args!("{name}={value}"))?;
+        }
+        row("files", &self.files)?;
+        row("deletes", &self.deleted)?;
+        row(
+            "registry",
+            &if self.registry {
+                "changed"
+            } else {
+                "unchanged"
+            },
+        )?;
+        row("layers", &numbers(self.layers))?;
+        row("left out", &numbers(&self.windows_layers))
+    }
+}
+
+fn numbers(layers: &[usize]) -> String {
+    if layers.is_empty() {
+        return "none".to_owned();
+    }
+    let texts: Vec<String> = layers.iter().map(ToString::to_string).collect();
+    texts.join(", ")
+}
+
+/// Lays the image into a Windows and runs its program; its exit code.
+async fn try_in(
+    prefix: &Prefix,
+    start: &Start,
+    own: &Own,
+    session: &Session,
+) -> Result<u32, Failure> {
+    for (number, size) in &own.windows {
+        let size = BinaryBytes(*size);
+        session.note(format_args!(
+            "left out layer {number} ({size}), which is Windows itself: wine stands in for it"
+        ));
+    }
+    let laid = prefix.lay(own, start)?;
+    if let Some(first) = laid.left_out.first() {
+        session.warn(format_args!(
+            "left out {} of the image's files, links and names that wine cannot have, such as {first}",
+            laid.left_out.len()
+        ));
+    }
+    prefix.import(own.registry.as_deref()).await?;
+    // A terminal would make wine draw on it.
+    let input = if io::stdin().is_terminal() {
+        Stdio::null()
+    } else {
+        Stdio::inherit()
+    };
+    let mut running = prefix.start(start, input)?;
+    let (output, errors) = running.output();
+    let ends = [
+        output.map(|from| pass_on(from, io::stdout())),
+        errors.map(|from| pass_on(from, io::stderr())),
+    ];
+    let ended = running.end().await?;
+    for end in ends.into_iter().flatten() {
+        // What a program leaves behind may hold on to it.
+        let _ = end.recv_timeout(LAST_WORDS);
+    }
+    Ok(ended.code)
+}
+
+/// Passes on what a program says, as it says it.
+fn pass_on(
+    mut from: impl Read + Send + 'static,
+    mut to: impl Write + Send + 'static,
+) -> Receiver<()> {
+    let (done, end) = channel();
+    thread::spawn(move || {
+        let mut buffer = vec![0; 64 << 10];
+        while let Ok(count @ 1..) = from.read(&mut buffer) {
+            let passed = to.write_all(&buffer[..count]).and_then(|()| to.flush());
+            if passed.is_err() {
+                // Nobody listens any more, which the program is to notice.
+                break;
+            }
+        }
+        drop(from);
+        let _ = done.send(());
+    });
+    end
+}
+
+fn answer(code: u32, session: &Session) -> Answer {
+    match code {
+        0 => return Answer::Yes,
+        CONTROL_C => session.note("the program was interrupted"),
+        1..=255 => session.note(format_args!("the program ended with exit code {code}")),
+        _ => session.note(format_args!(
+            "the program ended with exit code {code} (0x{code:08X})"
+        )),
+    }
+    Answer::Code(u8::try_from(code).unwrap_or(u8::MAX))
+}
