@@ -45,18 +45,32 @@ pub fn in_one_line(error: &dyn Error) -> String {
     let mut said = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
-        said += ": ";
-        said += &cause.to_string();
         next = cause.source();
+        if !is_layer(cause) {
+            said += ": ";
+            said += &cause.to_string();
+        }
     }
     said
 }
 
-/// The known name that is most like what was typed, if one is near enough.
+/// Whether a cause only says through which layer of a library the one below it came.
+pub fn is_layer(cause: &dyn Error) -> bool {
+    const LAYERS: [&str; 3] = [
+        "error sending request",
+        "client error (Connect)",
+        "tcp connect error",
+    ];
+    cause.source().is_some() && LAYERS.contains(&cause.to_string().as_str())
+}
+
+/// The known name that is most like what was typed, if one is near enough: the one key beside it in
+/// a short name says little of its letters.
 pub fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let is_slip = |name: &str| name.len() > 2 && strsim::osa_distance(typed, name) == 1;
     known
         .map(|name| (strsim::jaro_winkler(typed, name), name))
-        .filter(|(likeness, _)| *likeness > 0.75)
+        .filter(|(likeness, name)| *likeness > 0.75 || is_slip(name))
         .max_by(|a, b| a.0.total_cmp(&b.0))
         .map(|(_, name)| name.to_owned())
 }
@@ -101,6 +115,11 @@ mod tests {
         assert_eq!(nearest("nano", known()).as_deref(), Some("nanoserver"));
         assert_eq!(nearest("severcore", known()).as_deref(), Some("servercore"));
         assert_eq!(nearest("ubuntu", known()), None);
+        assert_eq!(
+            nearest("tga", ["tag", "to"].into_iter()).as_deref(),
+            Some("tag")
+        );
+        assert_eq!(nearest("ab", ["ac", "b"].into_iter()).as_deref(), None);
     }
 
     #[test]

@@ -163,6 +163,9 @@ fn output_place(text: &str) -> Result<Location, String> {
         LocationError::Reference(_) => {
             format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")
         }
+        LocationError::Meant { meant, .. } if meant.starts_with("did you mean") => {
+            format!("invalid output {text:?}: {meant}")
+        }
         LocationError::Meant { .. } => {
             let is_file = Path::new(text).extension().is_some() && !Path::new(text).is_dir();
             let scheme = if is_file { "docker-archive" } else { "oci" };

@@ -27,6 +27,7 @@ use super::updates;
 use crate::cluster::live::NodeSnapshot;
 use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::Workload;
+use crate::diagnose::nearest;
 use crate::oci::store::{Location, LocationError};
 use crate::report::{
     Screen, write_html, write_json, write_junit, write_markdown, write_sarif, write_text,
@@ -427,10 +428,15 @@ fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
                 .filter_map(ValueEnum::to_possible_value)
                 .map(|value| value.get_name().to_owned())
                 .collect();
+            let typed = text.split(':').next().unwrap_or_default();
+            let meant = nearest(typed, names.iter().map(String::as_str));
+            let meant = meant.filter(|meant| meant != typed);
+            let meant = meant.map(|meant| format!("; did you mean {meant}?"));
             format!(
                 "invalid report {text:?}: expected FORMAT:FILE such as html:report.html, where \
-                 FORMAT is one of {}",
-                names.join(", ")
+                 FORMAT is one of {}{}",
+                names.join(", "),
+                meant.unwrap_or_default()
             )
         })
 }

@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 
 use super::typed;
-use crate::diagnose::{Blame, Diagnose, Excerpt};
+use crate::diagnose::{Blame, Diagnose, Excerpt, is_layer};
 use crate::foreign::{Foreign, HIDDEN};
 
 /// Why a command could not be carried out.
@@ -84,7 +84,8 @@ impl Failure {
     pub(super) fn report(self, colour: bool) -> ExitCode {
         let mut text = label("error:", "31", colour);
         let _ = write!(text, " {}", Foreign(&self.error));
-        for cause in self.error.chain().skip(1) {
+        let causes = self.error.chain().skip(1);
+        for cause in causes.filter(|cause| !is_layer(*cause)) {
             let _ = write!(text, "\n  caused by: {}", Foreign(cause));
         }
         if let Some(excerpt) = &self.excerpt {

@@ -15,7 +15,7 @@ const LARGEST_LIST: u64 = 1024 * 1024 * 1024;
 /// A file, or stdin, to be read as UTF-8 without a byte order mark, whatever it is written in.
 pub(super) fn open(path: &Path) -> Result<impl Read, Failure> {
     let source = source(path, LARGEST_LIST);
-    let source = source.with_context(|| format!("cannot open {}", name(path)))?;
+    let source = source.map_err(|error| unreadable("open", path, error))?;
     as_utf8(source).map_err(|error| {
         if error
             .get_ref()
@@ -39,8 +39,18 @@ pub(super) fn read_text(path: &Path) -> Result<String, Failure> {
 pub(super) fn read_bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let read = source(path, LARGEST_TEXT).and_then(|mut source| source.read_to_end(&mut bytes));
-    read.with_context(|| format!("cannot read {}", name(path)))?;
+    read.map_err(|error| unreadable("read", path, error))?;
     Ok(bytes)
+}
+
+/// Why a file could not be read, with the one that was probably meant.
+fn unreadable(what: &str, path: &Path, error: io::Error) -> Failure {
+    let failure = Failure::from(anyhow::Error::new(error));
+    let failure = failure.context(format!("cannot {what} {}", name(path)));
+    match files::like(path).filter(|_| !is_stdin(path)) {
+        Some(meant) => failure.hint(format!("did you mean {}?", meant.display())),
+        None => failure,
+    }
 }
 
 fn source(path: &Path, limit: u64) -> io::Result<Bounded<Box<dyn Read>>> {

@@ -15,6 +15,8 @@ use super::progress::display;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
+use crate::diagnose::nearest;
+use crate::dockerfile::Outline;
 use crate::dockerfile::stages::{Request, Stages};
 use crate::engine::downloads::{Lock, Manner, Supply};
 use crate::engine::inside::{Purpose, look_inside};
@@ -163,8 +165,12 @@ impl RecipeArgs {
                 .map(|(name, folder)| (name.clone(), folder.into()))
                 .collect(),
         };
+        let stages = Stages::read(&request)?;
+        for unused in unused_arguments(&request) {
+            session.warn(unused);
+        }
         Ok(Wanted {
-            blueprint: Plans::Dockerfile(Box::new(Stages::read(&request)?)),
+            blueprint: Plans::Dockerfile(Box::new(stages)),
             values: BTreeMap::new(),
             hosts: self.hosts.distinct_builds(session)?,
             context,
@@ -222,6 +228,32 @@ pub(super) fn is_dockerfile(file: &Path) -> bool {
         || name.starts_with("dockerfile.")
         || name.ends_with(".dockerfile")
         || name.starts_with("dockerfile-")
+}
+
+/// Which build arguments no `ARG` takes, and those that were probably meant.
+fn unused_arguments(request: &Request) -> Vec<String> {
+    let known = Outline::read(&request.file).unwrap_or_default().arguments;
+    let names = || known.iter().map(|(name, _)| name.as_str());
+    let given = request.arguments.iter().map(|(name, _)| name);
+    let unused = given.filter(|name| {
+        // Everybody's, whether a line asks for them or not.
+        let is_everybodys = name.to_uppercase().ends_with("_PROXY")
+            || ["TARGET", "BUILD", "SOURCE_DATE_EPOCH"]
+                .iter()
+                .any(|start| name.starts_with(start));
+        !is_everybodys && !names().any(|known| known == name.as_str())
+    });
+    unused
+        .map(|name| {
+            let file = request.file.display();
+            let meant = nearest(name, names());
+            let meant = meant.map(|meant| format!(": did you mean {meant}?"));
+            format!(
+                "no ARG of {file} takes the build argument {name}{}",
+                meant.unwrap_or_default()
+            )
+        })
+        .collect()
 }
 
 impl DockerfileArgs {

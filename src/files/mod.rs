@@ -6,12 +6,14 @@ pub const LARGEST_TEXT: u64 = 16 * 1024 * 1024;
 
 mod draft;
 mod kept;
+mod like;
 mod open;
 mod part;
 mod spool;
 
 pub use draft::{Draft, is_draft, write};
 pub use kept::Kept;
+pub use like::like;
 pub use open::{Bounded, open, open_stream, read, read_text};
 pub use part::{Part, Parts};
 pub use spool::Spool;

@@ -13,16 +13,20 @@ impl Origin {
                 .error_at(offset, problem)
                 .with_hint(format!("quote it: {key} = {value:?}"));
         }
+        if let Some(name) = meant(error.message()) {
+            // All others beside it are no help.
+            let problem = error.message().split(", expected").next();
+            return self
+                .error_at(offset, problem.unwrap_or_default())
+                .with_hint(format!("did you mean `{name}`?"));
+        }
         let found = self.error_at(offset, error.message());
         if error.message().starts_with("invalid type: floating point")
             && let Some((key, value)) = assignment(&self.text, offset)
         {
             return found.with_hint(format!("quote it: {key} = \"{value}\""));
         }
-        match meant(error.message()) {
-            Some(name) => found.with_hint(format!("did you mean `{name}`?")),
-            None => found,
-        }
+        found
     }
 }
 

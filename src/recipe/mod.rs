@@ -51,7 +51,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
-use crate::files::{LARGEST_TEXT, read_text};
+use crate::files::{LARGEST_TEXT, like, read_text};
 
 pub use certificates::certificates_in_file;
 use file::RecipeFile;
@@ -211,6 +211,14 @@ fn typed(variable: &str, value: &str, at_value: bool) -> Excerpt {
     Excerpt::of_argument(&whole, marked)
 }
 
+/// A folder here with a recipe or a Dockerfile, whose name is like what was typed.
+fn folder_like(image: &str) -> Option<String> {
+    let meant = like(Path::new(image))?;
+    let has = |name| meant.join(name).is_file();
+    let can_be_built = has("recipe.toml") || has("Dockerfile");
+    can_be_built.then(|| meant.display().to_string())
+}
+
 fn described(description: Option<&str>) -> String {
     description.map_or_else(String::new, |text| format!(" ({text})"))
 }
@@ -242,10 +250,11 @@ impl Diagnose for RecipeError {
                 "the context is the folder {}: choose another with --context DIR",
                 context.display()
             )),
-            Self::Unreadable { .. } => Some(
-                "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
+            Self::Unreadable { path, .. } => Some(match like(path) {
+                Some(meant) => format!("did you mean {}?", meant.display()),
+                None => "IMAGE is a recipe's file, or a folder with a recipe.toml; `wincimg images --show pause > recipe.toml` makes one to start from"
                     .to_owned(),
-            ),
+            }),
             Self::WrongType { .. } => None,
         }
     }
@@ -288,7 +297,8 @@ impl Recipe {
         } else {
             Err(RecipeError::Unknown {
                 name: image.to_owned(),
-                nearest: nearest(image, shipped().iter().map(|recipe| recipe.name)),
+                nearest: nearest(image, shipped().iter().map(|recipe| recipe.name))
+                    .or_else(|| folder_like(image)),
             })
         }
     }

@@ -235,6 +235,14 @@ impl Browser {
         self.devtools("Emulation.setEmulatedMedia", features).await;
     }
 
+    /// Shows the page as it is printed, on a sheet of A4.
+    pub async fn on_paper(&self) {
+        self.resize(794, 1123).await;
+        let media = json!({"media": "print"});
+        self.devtools("Emulation.setEmulatedMedia", media).await;
+        self.eval("dispatchEvent(new Event('beforeprint'))").await;
+    }
+
     /// Role and name of everything that a screen reader is told about.
     pub async fn accessibility_tree(&self) -> Vec<(String, String)> {
         self.devtools("Accessibility.enable", json!({})).await;

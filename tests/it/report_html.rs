@@ -555,6 +555,36 @@ async fn two_thousand_nodes_are_painted_within_a_second() {
 }
 
 #[tokio::test]
+async fn paper_has_everything_in_columns_that_can_be_read() {
+    let Some(browser) = Browser::start().await else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    browser.open(&large(folder.path(), 300)).await;
+    browser.on_paper().await;
+    let heads = "document.querySelectorAll('#both thead th:not(:first-child)')";
+    assert_eq!(browser.eval(&format!("return {heads}.length")).await, 200);
+    let narrowest = format!("return Math.min(...[...{heads}].map(th => th.clientWidth))");
+    let narrowest = browser.eval(&narrowest).await;
+    assert!(narrowest.as_f64().unwrap() >= 60.0, "{narrowest}");
+    let beside =
+        "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+    assert_eq!(browser.eval(beside).await, 0);
+    // What is folded on a screen has no way to be opened here.
+    let plan = browser.text("#plan").await;
+    assert!(plan.contains("wincimg build RECIPE"), "{plan}");
+    for hidden in ["#filter-box", "#details", "#pages", ".command button"] {
+        let display =
+            format!("return getComputedStyle(document.querySelector('{hidden}')).display");
+        assert_eq!(browser.eval(&display).await, "none", "{hidden}");
+    }
+    keep("report-300-nodes-paper.png", &browser.whole_page().await);
+    browser.eval("dispatchEvent(new Event('afterprint'))").await;
+    assert_eq!(browser.count("#both table").await, 1);
+    assert_eq!(browser.complaints().await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn names_that_look_like_markup_stay_names() {
     let Some(browser) = Browser::start().await else {
         return;

@@ -114,6 +114,15 @@ fn what_is_not_on_docker_hub_is_told_what_to_type() {
             &["mirror", "app.tar", "--to", "repo.lan"],
             "app.tar is in no registry",
         ),
+        (&["inspect", "ocii:image"], "did you mean oci:image?"),
+        (
+            &["check-compat", "docker-archiv:app.tar"],
+            "did you mean docker-archive:app.tar?",
+        ),
+        (
+            &[&build[..], &["--output", "oic:image"]].concat(),
+            "did you mean oci:image?",
+        ),
         (
             &[&build[..], &["--registry", "http://repo.lan:8888"]].concat(),
             "type repo.lan:8888, and --insecure-registry repo.lan:8888",
@@ -128,6 +137,94 @@ fn what_is_not_on_docker_hub_is_told_what_to_type() {
         ),
     ] {
         let said = said(folder.path(), arguments);
+        assert!(said.contains(expected), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
+fn every_name_that_was_mistyped_is_guessed() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    write(
+        "mine.toml",
+        "name = \"mine\"\nbase = \"nanoserver\"\n[variables]\nport = {}\n",
+    );
+    write("key.toml", "name = \"x\"\nbase = \"y\"\nfiels = 1\n");
+    write("flag.toml", "[build]\ntga = \"x\"\n");
+    write("command.toml", "[biuld]\ntag = \"x\"\n");
+    write(
+        "shop/Dockerfile",
+        "ARG VERSION\nFROM scratch AS compile\nFROM r.example/base:1 AS final\n",
+    );
+    write("workloads.yaml", "kind: Pod\n");
+    let build =
+        |arguments: &[&'static str]| [&["build", "--host-build", "17763.973"], arguments].concat();
+    let check = |arguments: &[&'static str]| {
+        [&["check-compat", "--host-build", "17763.973"], arguments].concat()
+    };
+    for (arguments, expected) in [
+        (vec!["bild"], "'build'"),
+        (vec!["hotfix", "reslove"], "'resolve'"),
+        (vec!["images", "--shw", "pause"], "'--show'"),
+        (vec!["images", "--format", "jsn"], "'json'"),
+        (vec!["images", "--show", "puase"], "did you mean \"pause\"?"),
+        (build(&["puase"]), "did you mean \"pause\"?"),
+        (build(&["shp"]), "did you mean \"shop\"?"),
+        (build(&["mien.toml"]), "did you mean mine.toml?"),
+        (
+            build(&["shop", "-f", "shop/Dockerfle"]),
+            "did you mean shop/Dockerfile?",
+        ),
+        (
+            build(&["mine.toml", "--set", "prot=1"]),
+            "did you mean \"port\"?",
+        ),
+        (build(&["key.toml"]), "unknown field `fiels`\n"),
+        (
+            build(&["pause", "--config", "flag.toml"]),
+            "did you mean tag?",
+        ),
+        (
+            build(&["pause", "--config", "command.toml"]),
+            "did you mean build?",
+        ),
+        (
+            build(&["shop", "--target", "compil"]),
+            "did you mean \"compile\"?",
+        ),
+        (
+            build(&["shop", "--stage", "fianl=."]),
+            "did you mean \"final\"?",
+        ),
+        (
+            build(&["shop", "--build-arg", "VERSOIN=1"]),
+            "takes the build argument VERSOIN: did you mean VERSION?",
+        ),
+        (
+            check(&["--image-build", "17763.973", "--report", "htm:x"]),
+            "did you mean html?",
+        ),
+        (
+            check(&["--workloads", "workload.yaml"]),
+            "did you mean workloads.yaml?",
+        ),
+        (
+            vec!["lint", "shop/Dockerfle"],
+            "did you mean shop/Dockerfile?",
+        ),
+    ] {
+        let output = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(folder.path())
+            .env("HTTPS_PROXY", "http://127.0.0.1:9")
+            .args(&arguments)
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{arguments:?}");
         assert!(said.contains(expected), "{arguments:?}: {said}");
     }
 }

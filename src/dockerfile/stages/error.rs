@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::diagnose::{Blame, Diagnose, Excerpt};
+use crate::files::like;
 
 /// Why a Dockerfile does not come to an image.
 #[derive(Debug, thiserror::Error)]
@@ -87,9 +88,12 @@ impl Diagnose for StageError {
     fn hint(&self) -> Option<String> {
         match self {
             Self::Line { hint, .. } | Self::Asked(_, hint) => hint.clone(),
-            Self::Unreadable { .. } => Some(
-                "name it with --file FILE; IMAGE is the folder that its files are in".to_owned(),
-            ),
+            Self::Unreadable { path, .. } => Some(match like(path) {
+                Some(meant) => format!("did you mean {}?", meant.display()),
+                None => {
+                    "name it with --file FILE; IMAGE is the folder that its files are in".to_owned()
+                }
+            }),
         }
     }
 

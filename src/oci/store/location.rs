@@ -98,6 +98,11 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
     if path.join("oci-layout").is_file() {
         return error("is an OCI layout", format!("type oci:{text}"));
     }
+    if let Some((name, rest)) = text.split_once(':')
+        && let Some(scheme) = scheme_like(name)
+    {
+        return error("is no image", format!("did you mean {scheme}:{rest}?"));
+    }
     let is_archive = [".tar", ".tar.gz", ".tgz"]
         .iter()
         .any(|end| text.ends_with(end));
@@ -122,6 +127,15 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
         "is not on Docker Hub",
         format!("type mcr.microsoft.com/{path}:{tag}"),
     )
+}
+
+/// The scheme that was probably meant. What has no host and no folder is one of Docker's own images,
+/// and none of these has a name like theirs.
+fn scheme_like(name: &str) -> Option<&'static str> {
+    ["oci", "docker-archive"].into_iter().find(|scheme| {
+        let slips = strsim::osa_distance(name, scheme);
+        (1..=1 + scheme.len() / 5).contains(&slips)
+    })
 }
 
 /// The path up to the first colon, as skopeo reads it; a drive letter's colon is the path's own.

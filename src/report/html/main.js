@@ -2,6 +2,9 @@
 
 const ROWS_A_PAGE = 50;
 const MANY_HOSTS = 12;
+/** Columns that fit on paper; those of a wider table go into more tables. */
+const COLUMNS_ON_PAPER = 6;
+const ROWS_ON_PAPER = 500;
 const state = { view: nodesView, level: null, row: 0, column: 0, cases: 10, problems: 10, chosen: null };
 let rows = [];
 let columns = [];
@@ -23,23 +26,39 @@ function update() {
 }
 
 function draw() {
+  if (state.onPaper) {
+    drawOnPaper();
+    return;
+  }
+  byId('paper').replaceChildren();
   const width = byId('matrix').clientWidth;
   const isNarrow = width < 560;
   const heading = isNarrow ? 160 : 280;
   const aPage = Math.max(2, Math.floor((width - heading) / 84));
-  const perPage = state.all ? columns.length : aPage;
-  const shownRows = rows.slice(state.row, state.row + (state.all ? 500 : ROWS_A_PAGE));
-  const shownColumns = columns.slice(state.column, state.column + perPage);
-  drawPages(perPage);
+  const shownRows = rows.slice(state.row, state.row + ROWS_A_PAGE);
+  const shownColumns = columns.slice(state.column, state.column + aPage);
+  drawPages(aPage);
   // A column that is wide enough has the word beside the sign.
   const room = (width - heading) / Math.max(1, shownColumns.length);
-  drawTable(shownRows, shownColumns, room >= 150, Math.floor(Math.min(room, 320) / 8.3));
+  drawTable(byId('table'), shownRows, shownColumns, room >= 150, Math.floor(Math.min(room, 320) / 8.3));
   const { rowWord, columnWord, rowSize, rowTotal, columnTotal } = state.view;
   const count = rows.reduce((sum, row) => sum + rowSize(row), 0);
   byId('shown').textContent = rows.length && columns.length
     ? `${count} of ${plural(rowTotal, rowWord)}, ${columns.length} of ${columnTotal} ${columnWord === 'image' ? 'images' : 'kinds of nodes'}`
     : 'Nothing fits the filter.';
   byId('hidden').textContent = state.view.hidden().join(' ');
+}
+
+/** Everything, in as many tables as that takes. */
+function drawOnPaper() {
+  const more = [];
+  let table = byId('table');
+  for (let at = 0; at < columns.length; at += COLUMNS_ON_PAPER) {
+    drawTable(table, rows.slice(0, ROWS_ON_PAPER), columns.slice(at, at + COLUMNS_ON_PAPER), false, 24);
+    if (at > 0) more.push(table);
+    table = make('table');
+  }
+  byId('paper').replaceChildren(...more);
 }
 
 function drawPages(perPage) {
@@ -58,8 +77,7 @@ function drawPages(perPage) {
   add(state.view === nodesView ? 'images' : 'kinds of nodes', 'column', columns.length, perPage);
 }
 
-function drawTable(shownRows, shownColumns, hasWords, letters) {
-  const table = byId('table');
+function drawTable(table, shownRows, shownColumns, hasWords, letters) {
   table.className = hasWords ? 'words' : '';
   table.setAttribute('aria-rowcount', rows.length + 1);
   table.setAttribute('aria-colcount', columns.length + 1);
@@ -217,8 +235,13 @@ new ResizeObserver(([{ contentRect }]) => {
   lastWidth = contentRect.width;
 }).observe(byId('matrix'));
 // Paper has no button for more.
-addEventListener('beforeprint', () => { Object.assign(state, { all: true, cases: 500, problems: 500 }); drawLists(); draw(); });
-addEventListener('afterprint', () => { state.all = false; draw(); });
+addEventListener('beforeprint', () => {
+  Object.assign(state, { onPaper: true, cases: 500, problems: 500 });
+  for (const folded of document.querySelectorAll('#plan details')) folded.open = true;
+  drawLists();
+  draw();
+});
+addEventListener('afterprint', () => { state.onPaper = false; draw(); });
 addEventListener('hashchange', () => follow(false));
 
 byId('filter-box').open = innerWidth > 720;
