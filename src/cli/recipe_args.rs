@@ -362,9 +362,13 @@ impl Wanted<'_> {
         let hosts = self.hosts.targets();
         let request = self.request(&hosts, true);
         let progress = display(session);
+        let told = notes(images);
         let looking = request.look_again(images, registry, supply, &progress);
         let lacking = looking.await?;
         tell_what_is_lacking(&lacking, supply, session);
+        for note in notes(images).difference(&told) {
+            session.note(note);
+        }
         if let Some((lock, written)) = supply.write_lock()? {
             session.note(format_args!(
                 "{lock}: {} new, {} changed, {} as before",
@@ -392,9 +396,7 @@ impl Wanted<'_> {
         for tag in images.iter().flat_map(|image| &image.set_aside) {
             session.warn(tag);
         }
-        // Images for several hosts are read from the same recipe.
-        let notes: BTreeSet<&String> = images.iter().flat_map(|image| &image.plan.notes).collect();
-        for note in notes {
+        for note in &notes(&images) {
             session.note(note);
         }
         let warnings = images.iter().flat_map(|image| &image.plan.warnings);
@@ -458,6 +460,13 @@ pub(super) async fn look(
         }
     }
     Ok(())
+}
+
+/// What authors may want to know of their images, each word once: images for several hosts are read
+/// from the same recipe.
+fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
+    let notes = images.iter().flat_map(|image| &image.plan.notes);
+    notes.cloned().collect()
 }
 
 /// Tells what a build would download first.

@@ -109,6 +109,9 @@ impl fmt::Display for Instructions {
                 "setting"
             };
             writeln!(f, "{kind:<12}{}", Foreign(&step.created_by))?;
+            for edit in step.layer.iter().flat_map(|layer| &layer.iis) {
+                writeln!(f, "iis         {}", Foreign(edit.to_string()))?;
+            }
         }
         let config = &self.container;
         for line in &config.env {

@@ -26,8 +26,9 @@ use crate::support::inside::{
 use crate::support::places::registry;
 
 const VERSION: &str = "10.0.17763.973";
-const CONFIG: &str = "Files/Windows/System32/inetsrv/config/applicationHost.config";
-const SERVER: &str = include_str!("../../src/windows/iis/config/tests/applicationHost.config");
+pub(crate) const CONFIG: &str = "Files/Windows/System32/inetsrv/config/applicationHost.config";
+pub(crate) const SERVER: &str =
+    include_str!("../../src/windows/iis/config/tests/applicationHost.config");
 const SCHEMA: &str = include_str!("../../src/windows/iis/config/tests/schema.xml");
 const SETTINGS: &str = include_str!("../../src/windows/iis/config/tests/settings.toml");
 
@@ -35,28 +36,35 @@ const SETTINGS: &str = include_str!("../../src/windows/iis/config/tests/settings
 const SECURED: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)";
 
 /// A machine, and a registry with bases with and without IIS.
-struct Site {
+pub(crate) struct Site {
     registry: FakeRegistry,
-    folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 impl Site {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let registry = FakeRegistry::start();
         let bottom = || bottom_layer(&made_system(r"C:\Windows"), &made_software());
         let mut iis = LayerTar::default();
         let schema = "Files/Windows/System32/inetsrv/config/schema";
-        iis.file(
-            CONFIG,
-            SERVER.replace('\n', "\r\n").as_bytes(),
-            Some(SECURED),
-        )
-        .folder(schema, Some(FOLDER))
-        .file(
-            &format!("{schema}/IIS_schema.xml"),
-            SCHEMA.as_bytes(),
-            Some(FILE),
-        );
+        let server = SERVER.replace('\n', "\r\n");
+        iis.file(CONFIG, server.as_bytes(), Some(SECURED))
+            .folder(schema, Some(FOLDER))
+            .file(
+                &format!("{schema}/IIS_schema.xml"),
+                SCHEMA.as_bytes(),
+                Some(FILE),
+            )
+            .folder("Files/inetpub", Some(FOLDER))
+            .folder("Files/inetpub/wwwroot", Some(FOLDER));
+        for program in [
+            "cmd.exe",
+            "inetsrv/appcmd.exe",
+            "WindowsPowerShell/v1.0/powershell.exe",
+        ] {
+            let path = format!("Files/Windows/System32/{program}");
+            iis.file(&path, b"MZ", Some(FILE));
+        }
         let iis = image_of(VERSION, vec![bottom().tar(), iis.tar()]);
         let mut none = LayerTar::default();
         none.file(
@@ -82,13 +90,13 @@ impl Site {
         Self { registry, folder }
     }
 
-    fn recipe(&self, base: &str, settings: &str) {
+    pub(crate) fn recipe(&self, base: &str, settings: &str) {
         let text = format!("name = \"x\"\nbase = \"{base}\"\n{settings}");
         fs::write(self.folder.path().join("recipe.toml"), text).unwrap();
     }
 
     /// A build by the direct engine, with no daemon anywhere, to the folder `out`.
-    fn build(&self, arguments: &[&str]) -> Assert {
+    pub(crate) fn build(&self, arguments: &[&str]) -> Assert {
         let _ = fs::remove_dir_all(self.folder.path().join("out"));
         let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
         command
@@ -108,7 +116,7 @@ impl Site {
     }
 
     /// A file of the layer that the build made, and its descriptor.
-    fn built(&self, name: &str) -> Option<(String, Vec<u8>)> {
+    pub(crate) fn built(&self, name: &str) -> Option<(String, Vec<u8>)> {
         files(&self.folder.path().join("out"))
             .into_iter()
             .find(|(path, ..)| path == name)

@@ -35,6 +35,7 @@ mod hostile;
 mod hotfix;
 mod hotfix_fetch;
 mod iis;
+mod iis_lines;
 mod iis_server;
 mod input;
 mod inside;

@@ -1,5 +1,6 @@
 //! The image that RUN lines change: what they ask about it, and what they do to it.
 
+use crate::windows::iis::cmdlets::Value;
 use crate::windows::path::ImagePath;
 use crate::windows::registry::{KeyPath, RegistryData, RegistryEdit};
 
@@ -238,11 +239,12 @@ pub struct Access {
 pub enum Iis {
     /// What `appcmd` is called with.
     Appcmd(Vec<String>),
-    /// A cmdlet of `WebAdministration`: its name in small letters, its parameters by their full names.
+    /// A cmdlet of `WebAdministration` or `IISAdministration`, or one of PowerShell's own on `IIS:`: its
+    /// name in small letters, its parameters by their full names.
     Cmdlet {
         /// The name.
         name: String,
-        /// The parameters; a switch is `true`.
-        parameters: Vec<(String, String)>,
+        /// The parameters; a switch is `$true`.
+        parameters: Vec<(String, Value)>,
     },
 }

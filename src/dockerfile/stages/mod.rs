@@ -31,6 +31,7 @@ use crate::inspect::Taken;
 use crate::oci::document::ContainerConfig;
 use crate::recipe::dockerignore::Ignore;
 use crate::recipe::{FileSource, Instructions, PlannedContent, PlannedLayer};
+use crate::windows::iis::{schema_files, server_config};
 use crate::windows::inside::{Inside, Needs};
 use crate::windows::quoting::Escape;
 use crate::windows::registry::Root;
@@ -320,7 +321,7 @@ impl Stages {
                         Remedy::Look => Needs {
                             hives: [Root::System, Root::Software].into(),
                             files: true,
-                            ..Needs::default()
+                            contents: server_config().into_iter().chain(schema_files()).collect(),
                         },
                         Remedy::None | Remedy::Again => Needs::default(),
                     },
@@ -527,6 +528,7 @@ impl Evaluation<'_> {
         self.notes
             .extend(notes.map(|note| format!("{place}: {note}")));
         state.add_run(done.created_by, done.layer);
+        state.tree.apply(done.seen.as_slice());
         Ok(())
     }
 

@@ -5,10 +5,12 @@
 
 mod access;
 mod certificates;
+mod iis;
 mod services;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
+use std::sync::Arc;
 
 use super::state::State;
 use super::tree::{Kind, Tree, key};
@@ -20,6 +22,7 @@ use crate::dockerfile::run::{
 use crate::files::{self, Part, Parts};
 use crate::recipe::{Brought, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
 use crate::windows::access::Access;
+use crate::windows::iis::config::{ConfigEdit, Schema};
 use crate::windows::inside::{InsideError, Known};
 use crate::windows::path::ImagePath;
 use crate::windows::registry::upcase::same;
@@ -32,6 +35,8 @@ const LONGEST: u64 = 1 << 20;
 pub(super) struct Done {
     pub(super) created_by: String,
     pub(super) layer: PlannedLayer,
+    /// A file as what the layer changes about it makes it.
+    pub(super) seen: Option<PlannedEntry>,
     pub(super) notes: Vec<String>,
 }
 
@@ -68,8 +73,9 @@ pub(super) fn carry_out(state: &State, program: &Program) -> Result<Done, Troubl
             entries: running.entries.into_values().collect(),
             registry: running.edits,
             access: running.access,
-            ..PlannedLayer::default()
+            iis: running.iis,
         },
+        seen: running.seen,
         notes: running.notes,
     })
 }
@@ -165,6 +171,12 @@ struct Running<'a> {
     later: BTreeSet<String>,
     /// The stage as it was before this line.
     state: Option<&'a State>,
+    /// What changes in the server's configuration of IIS.
+    iis: Vec<ConfigEdit>,
+    /// That file with the changes.
+    seen: Option<PlannedEntry>,
+    /// What may stand in it, once it is known.
+    schema: Option<Arc<Schema>>,
 }
 
 impl<'a> Running<'a> {
@@ -181,6 +193,9 @@ impl<'a> Running<'a> {
             downloaded: BTreeSet::new(),
             later: BTreeSet::new(),
             state: None,
+            iis: Vec::new(),
+            seen: None,
+            schema: None,
         }
     }
 
@@ -211,6 +226,7 @@ impl<'a> Running<'a> {
     }
 
     fn put(&mut self, path: ImagePath, content: PlannedContent) {
+        self.forget_iis(&path);
         let entry = PlannedEntry { path, content };
         self.tree.apply(std::slice::from_ref(&entry));
         self.entries.insert(key(&entry.path), entry);
@@ -227,6 +243,7 @@ impl<'a> Running<'a> {
                 ));
             }
         };
+        self.forget_iis(path);
         let own = key(path);
         let below = format!("{own}\0");
         self.downloaded.remove(&own);
@@ -513,11 +530,7 @@ impl Image for Running<'_> {
             Action::Certificate { store, file } => self.trust(&store, &file),
             Action::Service(service) => self.service(&service),
             Action::Access(access) => self.grant(&access),
-            Action::Iis(_) => Err(trouble(
-                TroubleKind::NotUnderstood,
-                "it is not carried out for a Dockerfile",
-            )
-            .help("a recipe has keys for IIS")),
+            Action::Iis(asked) => self.iis(&asked),
         }
     }
 }

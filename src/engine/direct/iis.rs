@@ -51,7 +51,7 @@ pub(super) fn configure(
     if let Some((file, server)) = server(layer, inside)? {
         if let Ok(site) = settings.site.as_str().parse::<Location>() {
             for edit in std::mem::take(&mut for_site) {
-                let is_delegated = server.is_delegated(&edit.section, &site);
+                let is_delegated = server.is_delegated(&edit.section, Some(&site));
                 if is_delegated.map_err(refused(&edit))? {
                     for_site.push(edit);
                 } else {

@@ -6,14 +6,17 @@
 //! it by [`appcmd`].
 
 pub mod appcmd;
+pub mod cmdlets;
 pub mod config;
 mod lower;
+mod order;
 mod settings;
 mod text;
 pub mod web_config;
 
 use super::path::ImagePath;
 
+pub use self::order::{Folder, Order, OrderError};
 pub use self::settings::{AppPool, Application, IisSettings, Site};
 pub use self::text::{
     Attribute, Binding, DocumentName, FileExtension, MimeType, Name, NameError, UrlPath,

@@ -7,7 +7,11 @@
 //! IIS refuses a second entry for a file extension, wherever the first one is: in the server's
 //! configuration, too. So an entry is preceded by its removal, which may have nothing to remove.
 
-use super::config::{Above, ConfigEdit, Document, EditError, Editing, Level, Schema};
+use std::sync::Arc;
+
+use super::config::{
+    Above, Change, ConfigEdit, Document, EditError, Editing, Level, Location, Schema, Server,
+};
 
 /// What a site without a `web.config` starts from.
 const EMPTY: &str =
@@ -20,27 +24,75 @@ pub fn merge(existing: Option<&[u8]>, edits: &[ConfigEdit]) -> Result<Option<Vec
         return Ok(None);
     }
     let mut document = Document::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
-    let schema = Schema::known();
-    let root = document.root();
-    let whole = document.named(root, "location").filter(|location| {
-        let path = document.attribute(*location, "path");
-        matches!(path, None | Some("" | "."))
-    });
-    let level = Level {
-        roots: std::iter::once(root).chain(whole).collect(),
-        above: Above::Unseen,
-        below: Vec::new(),
-    };
+    let level = level(&document, Above::Unseen);
     for edit in edits {
         let mut editing = Editing {
             document: &mut document,
-            schema,
+            schema: Schema::known(),
             section: &edit.section,
             level: &level,
         };
         editing.apply(&edit.change)?;
     }
     Ok(document.is_changed().then(|| document.write()))
+}
+
+/// The `web.config` of a site or of a path below it with these changes in it, which have to be sound
+/// after what the server says. `None` where all of it is there.
+pub fn change(
+    existing: Option<&[u8]>,
+    edits: &[ConfigEdit],
+    server: &mut Server,
+    of: &Location,
+) -> Result<Option<Vec<u8>>, EditError> {
+    let mut document = Document::read(existing.unwrap_or(EMPTY.as_bytes()), "configuration")?;
+    let schema = Arc::clone(server.schema());
+    let alone = level(&document, Above::Seen(Vec::new()));
+    let unseen = level(&document, Above::Unseen);
+    for edit in edits {
+        if !server.may_be_below(&edit.section, of)? {
+            return Err(EditError::NotDelegated(edit.section.to_string()));
+        }
+        let at_server = ConfigEdit {
+            location: Some(of.clone()),
+            ..edit.clone()
+        };
+        let is_inherited = match &edit.change {
+            Change::New { entry, .. } | Change::Take { entry } => server.has(&at_server, entry)?,
+            _ => false,
+        };
+        let mut editing = Editing {
+            document: &mut document,
+            schema: &schema,
+            section: &edit.section,
+            level: if is_inherited { &unseen } else { &alone },
+        };
+        match &edit.change {
+            Change::New { entry, .. } if is_inherited => {
+                // What the server has is replaced by nobody who does not say so.
+                return Err(editing.exists(entry));
+            }
+            Change::Take { entry } if is_inherited => editing.apply(&Change::Remove {
+                entry: entry.clone(),
+            })?,
+            change => editing.apply(change)?,
+        }
+    }
+    Ok(document.is_changed().then(|| document.write()))
+}
+
+/// What is said for the whole site.
+fn level(document: &Document, above: Above) -> Level {
+    let root = document.root();
+    let whole = document.named(root, "location").filter(|location| {
+        let path = document.attribute(*location, "path");
+        matches!(path, None | Some("" | "."))
+    });
+    Level {
+        roots: std::iter::once(root).chain(whole).collect(),
+        above,
+        below: Vec::new(),
+    }
 }
 
 #[cfg(test)]

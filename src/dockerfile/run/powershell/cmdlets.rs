@@ -184,7 +184,7 @@ impl Shell<'_, '_> {
             return Err(trouble);
         }
         if super::iis::is_cmdlet(name) {
-            return self.iis_cmdlet(name, command);
+            return self.iis_cmdlet(name, command, input.as_ref());
         }
         if super::reads::tells(name) {
             return self.told(name, command);
@@ -199,6 +199,7 @@ impl Shell<'_, '_> {
             "copy-item" | "move-item" => self.transfer_item(command, input, name == "move-item"),
             "rename-item" => self.rename_item(command),
             "new-directory" => self.new_directory(command),
+            "new-item" if self.is_new_on_iis(command)? => self.new_on_iis(command),
             "new-item" => self.new_item(command),
             "get-childitem" | "get-item" => self.get_items(command, name == "get-item"),
             "set-content" | "add-content" => {

@@ -93,7 +93,10 @@ impl Shell<'_, '_> {
                 Drive::File(path) => self.remove_files(&path, wild, &given, on_error)?,
                 Drive::Registry(path) => self.remove_key(&path, &given, on_error)?,
                 Drive::Environment(name) => self.machine.variables.set(&name, None),
-                Drive::Iis(_) => return Err(Trouble::unclear("IIS: is not understood here")),
+                Drive::Iis(path) => {
+                    let done = self.iis_removal(&path, &given);
+                    self.settled(on_error, done)?;
+                }
             }
         }
         Ok(Value::Null)
@@ -399,7 +402,9 @@ impl Shell<'_, '_> {
                     self.settled(on_error, result)?;
                 }
                 Drive::Registry(path) => self.make_key(&path, given)?,
-                Drive::Iis(path) => return self.iis_item(&path, given),
+                Drive::Iis(_) => {
+                    return Err(Trouble::unclear("several items of IIS: are not understood"));
+                }
                 Drive::Environment(_) => {
                     return Err(Trouble::unclear("env: is not understood here"));
                 }

@@ -86,7 +86,7 @@ impl Shell<'_, '_> {
         let path = path_of(&given)?.ok_or_else(|| Trouble::unclear("it names no key"))?;
         let key = match drive(&path)? {
             Drive::Registry(path) => key(&path)?,
-            Drive::Iis(path) if !is_new => return self.iis_property(&path, &given),
+            Drive::Iis(path) if !is_new => return self.iis_property(command, &path, &given),
             _ => {
                 return Err(Trouble::unclear(
                     "it changes something else than the registry",

@@ -149,7 +149,7 @@ fn services_access_and_certificates_are_carried_on() {
     let sites = in_powershell(
         "Import-Module WebAdministration; Remove-Website -Name 'Default Web Site'; New-Website -Name web -Port 80 -PhysicalPath C:\\web",
     );
-    assert!(sites[1].contains(r#"("port", "80")"#), "{}", sites[1]);
+    assert!(sites[1].contains(r#"("port", Number(80))"#), "{}", sites[1]);
     let command = in_cmd(r"%windir%\system32\inetsrv\appcmd set config /section:x /a:b");
     assert!(command[0].contains("Appcmd"), "{}", command[0]);
 }

@@ -288,21 +288,6 @@ pub(super) fn of_a_user() -> Trouble {
 /// `appcmd`, which is in a folder of its own.
 fn appcmd(machine: &mut Machine<'_>, name: &str, words: &[String]) -> Result<i32, Trouble> {
     exists(machine, name, &format!(r"{SYSTEM}\inetsrv\appcmd.exe"))?;
-    let verb = words.first().map(|word| word.to_ascii_lowercase());
-    let object = words.get(1).map(|word| word.to_ascii_lowercase());
-    let is_known = matches!(
-        verb.as_deref(),
-        Some("set" | "add" | "delete" | "unlock" | "lock" | "clear")
-    ) && matches!(
-        object.as_deref(),
-        Some("config" | "site" | "app" | "apppool" | "vdir" | "module")
-    );
-    if !is_known {
-        return Err(Trouble::unclear(format!(
-            "{} is not understood",
-            words.iter().take(2).cloned().collect::<Vec<_>>().join(" ")
-        )));
-    }
     machine.apply(Action::Iis(Iis::Appcmd(words.to_vec())))?;
     Ok(0)
 }

@@ -26,6 +26,14 @@ pub enum EditError {
         /// What was looked for.
         entry: String,
     },
+    /// An entry that is new is there already.
+    #[error("{owner} has the entry {entry} already")]
+    Exists {
+        /// The collection.
+        owner: String,
+        /// Its keys.
+        entry: String,
+    },
     /// The file does not declare the section: the feature is not installed, or the name is wrong.
     #[error("IIS has no section {section:?} here: the base does not have what it belongs to")]
     Undeclared {
@@ -37,6 +45,11 @@ pub enum EditError {
     /// A section that is for the whole server only.
     #[error("{0} can be set for the whole server only: leave out the location")]
     ServerOnly(String),
+    /// A section that is set for a site where that may not be.
+    #[error(
+        "the section {0:?} is locked for the files of sites: unlock it (appcmd unlock config /section:{0}), or set it with /commit:apphost or -Location"
+    )]
+    NotDelegated(String),
     /// A location below a site that is not there.
     #[error("there is no site {name:?}")]
     NoSite {
@@ -105,12 +118,60 @@ impl<'a> Editing<'a> {
             } => self.set(element.steps(), attribute, value),
             Change::Add { entry, first } => self.add(entry, *first, false),
             Change::Ensure { entry } => self.add(entry, false, true),
+            Change::New { entry, first } => {
+                if self.has(entry)? {
+                    return Err(self.exists(entry));
+                }
+                self.add(entry, *first, false)
+            }
+            Change::Take { entry } => {
+                if !self.has(entry)? {
+                    return Err(
+                        self.of_entry(entry, |owner, entry| EditError::NoEntry { owner, entry })
+                    );
+                }
+                self.remove(entry)
+            }
             Change::Remove { entry } => self.remove(entry),
             Change::Fill {
                 collection,
                 entries,
             } => self.fill(collection, entries),
             Change::Clear { element } => self.clear(element.steps()),
+            // That is about locations, which the server has.
+            Change::Delegate { .. } => Ok(()),
+        }
+    }
+
+    /// Whether there is an entry with the keys of this one, here or above.
+    pub(crate) fn has(&self, entry: &ElementPath) -> Result<bool, EditError> {
+        let (steps, selector, collection) = self.entry(entry)?;
+        let keys = collection.keys(selector);
+        let above = self.above(steps, collection, &keys)?;
+        let above = above.unwrap_or(State::Untold);
+        let state = match self.find(&self.level.roots, steps)? {
+            Some(place) => self.state(place, collection, &keys, above)?,
+            None => above,
+        };
+        Ok(matches!(state, State::Entry(_)))
+    }
+
+    /// That a new entry is there already.
+    pub(crate) fn exists(&self, entry: &ElementPath) -> EditError {
+        self.of_entry(entry, |owner, entry| EditError::Exists { owner, entry })
+    }
+
+    fn of_entry(
+        &self,
+        entry: &ElementPath,
+        error: impl FnOnce(String, String) -> EditError,
+    ) -> EditError {
+        match self.entry(entry) {
+            Ok((steps, selector, collection)) => error(
+                owner(self.section, steps),
+                collection.keys(selector).to_string(),
+            ),
+            Err(error) => error,
         }
     }
 

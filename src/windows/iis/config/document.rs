@@ -333,6 +333,13 @@ impl Document {
         copy
     }
 
+    /// Takes an element with all that is in it from where it is, and puts it into another one.
+    pub(crate) fn relocate(&mut self, id: Id, parent: Id) {
+        self.remove(id);
+        self.elements[id].parent = Some(parent);
+        self.append(parent, id);
+    }
+
     fn append(&mut self, parent: Id, id: Id) {
         let last = self.children(parent).next_back();
         let like = last

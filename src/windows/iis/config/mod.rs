@@ -7,6 +7,7 @@
 mod apply;
 mod document;
 mod encoding;
+mod names;
 mod path;
 mod schema;
 mod server;
@@ -17,6 +18,7 @@ pub(super) use self::apply::{Above, Editing, Level};
 pub(super) use self::document::Document;
 #[cfg(test)]
 pub(super) use self::encoding::Decoded;
+pub use self::names::{FilterError, Found};
 pub use self::path::{ElementPath, PathSyntaxError, SectionPath, Selector, Step, is_value};
 pub use self::schema::{Schema, SchemaError, Unsound};
 pub use self::server::{APP_POOLS, SITES, Server};
@@ -134,6 +136,18 @@ pub enum Change {
         /// The collection, and at its end the entry.
         entry: ElementPath,
     },
+    /// A collection gets an entry, which it must not have yet.
+    New {
+        /// The collection, and at its end the entry.
+        entry: ElementPath,
+        /// Whether it comes before all others.
+        first: bool,
+    },
+    /// A collection loses an entry, which it must have.
+    Take {
+        /// The collection, and at its end what the entry is known by.
+        entry: ElementPath,
+    },
     /// A collection loses an entry, if it has it.
     Remove {
         /// The collection, and at its end what the entry is known by.
@@ -150,6 +164,11 @@ pub enum Change {
     Clear {
         /// The element; the whole section where empty.
         element: ElementPath,
+    },
+    /// The section may be set in files below, or may not.
+    Delegate {
+        /// Whether it may.
+        allowed: bool,
     },
 }
 
@@ -237,9 +256,13 @@ impl fmt::Display for Change {
                 attribute,
                 value,
             } => write!(f, "{element}.{attribute}:{value}"),
-            Self::Add { entry, first: true } => write!(f, "+{}", entry.at_start()),
-            Self::Add { entry, .. } | Self::Ensure { entry } => write!(f, "+{entry}"),
-            Self::Remove { entry } => write!(f, "-{entry}"),
+            Self::Add { entry, first: true } | Self::New { entry, first: true } => {
+                write!(f, "+{}", entry.at_start())
+            }
+            Self::Add { entry, .. } | Self::New { entry, .. } | Self::Ensure { entry } => {
+                write!(f, "+{entry}")
+            }
+            Self::Remove { entry } | Self::Take { entry } => write!(f, "-{entry}"),
             Self::Fill {
                 collection,
                 entries,
@@ -248,6 +271,8 @@ impl fmt::Display for Change {
                 entries.iter().try_for_each(|entry| entry.fmt(f))
             }
             Self::Clear { element } => write!(f, "~{element}"),
+            Self::Delegate { allowed: true } => f.write_str("unlocked"),
+            Self::Delegate { allowed: false } => f.write_str("locked"),
         }
     }
 }

@@ -15,7 +15,7 @@ const KNOWN: &str = include_str!("known.xml");
 /// What may stand in the sections of IIS's configuration.
 #[derive(Debug, Clone, Default)]
 pub struct Schema {
-    sections: BTreeMap<String, ElementSchema>,
+    pub(super) sections: BTreeMap<String, ElementSchema>,
 }
 
 /// A schema file that cannot be read.
@@ -31,9 +31,9 @@ pub struct SchemaError {
 /// What may stand in an element.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ElementSchema {
-    attributes: BTreeMap<String, AttributeSchema>,
-    elements: BTreeMap<String, ElementSchema>,
-    collections: Vec<CollectionSchema>,
+    pub(super) attributes: BTreeMap<String, AttributeSchema>,
+    pub(super) elements: BTreeMap<String, ElementSchema>,
+    pub(super) collections: Vec<CollectionSchema>,
     /// Attributes that the schema does not name are sound.
     is_open: bool,
 }
@@ -183,7 +183,7 @@ impl Schema {
         schema.collection(&owner(section, steps), entry)
     }
 
-    fn section(&self, path: &SectionPath) -> Result<&ElementSchema, Unsound> {
+    pub(super) fn section(&self, path: &SectionPath) -> Result<&ElementSchema, Unsound> {
         let found = self.sections.get(path.as_str());
         found.ok_or_else(|| Unsound::Section {
             name: path.to_string(),
@@ -429,6 +429,13 @@ fn attribute(document: &Document, id: Id) -> AttributeSchema {
             value("validationType").unwrap_or_default(),
             value("validationParameter").unwrap_or_default(),
         ),
+        numbers: document
+            .named(id, "enum")
+            .filter_map(|name| {
+                let number = document.attribute(name, "value")?.parse().ok()?;
+                Some((number, document.attribute(name, "name")?.to_owned()))
+            })
+            .collect(),
     }
 }
 

@@ -1,5 +1,7 @@
 //! The server's own configuration, `applicationHost.config`.
 
+use std::sync::Arc;
+
 use super::apply::{Above, EditError, Editing, Level};
 use super::document::{Document, Id, Place};
 use super::path::{Selector, Step};
@@ -16,7 +18,7 @@ pub const APP_POOLS: &str = "system.applicationHost/applicationPools";
 #[derive(Debug)]
 pub struct Server {
     document: Document,
-    schema: Schema,
+    schema: Arc<Schema>,
 }
 
 /// What `configSections` says about a section.
@@ -29,8 +31,9 @@ struct Declared {
 
 impl Server {
     /// Reads the file.
-    pub fn read(bytes: &[u8], schema: Schema) -> Result<Self, ConfigError> {
+    pub fn read(bytes: &[u8], schema: impl Into<Arc<Schema>>) -> Result<Self, ConfigError> {
         let document = Document::read(bytes, "configuration")?;
+        let schema = schema.into();
         Ok(Self { document, schema })
     }
 
@@ -41,6 +44,10 @@ impl Server {
             return Err(EditError::ServerOnly(edit.section.to_string()));
         }
         self.check_names(edit)?;
+        if let Change::Delegate { allowed } = edit.change {
+            self.delegate(edit, allowed)?;
+            return Ok(());
+        }
         let level = self.level(edit.location.as_ref());
         let change = self.with_site_id(edit);
         let mut editing = Editing {
@@ -58,24 +65,36 @@ impl Server {
         Ok(())
     }
 
+    /// What may stand in it.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.schema
+    }
+
     /// The file with its changes; none where nothing changed.
     pub fn finish(&self) -> Option<Vec<u8>> {
         self.document.is_changed().then(|| self.document.write())
     }
 
-    /// Whether a site's `web.config` may have a section.
-    pub fn is_delegated(&self, section: &SectionPath, site: &Location) -> Result<bool, EditError> {
+    /// Whether a site's `web.config` may have a section; those of all sites where none is given.
+    pub fn is_delegated(
+        &self,
+        section: &SectionPath,
+        site: Option<&Location>,
+    ) -> Result<bool, EditError> {
         let declared = self.declared(section)?;
         let default = self.document.attribute(declared.id, "overrideModeDefault");
         let mut is_allowed = default != Some("Deny");
         let mut above: Vec<(usize, Id)> = self
             .locations()
-            .filter(|(_, path)| is_server(path) || site.is(path) || site.is_below(path))
+            .filter(|(_, path)| {
+                let is_above = |site: &Location| site.is(path) || site.is_below(path);
+                is_server(path) || site.is_some_and(is_above)
+            })
             .map(|(id, path)| (path.len(), id))
             .collect();
         above.sort_unstable();
         for (_, location) in above {
-            if self.has_section(location, section) {
+            if self.section_in(location, section).is_some() {
                 let mode = self.document.attribute(location, "overrideMode");
                 let old = self.document.attribute(location, "allowOverride");
                 is_allowed = match (mode, old) {
@@ -88,12 +107,69 @@ impl Server {
         Ok(is_allowed)
     }
 
-    fn has_section(&self, location: Id, section: &SectionPath) -> bool {
-        let mut at = Some(location);
-        for name in section.names() {
-            at = at.and_then(|at| self.document.named(at, name).next());
+    /// Whether the `web.config` of a site may have a section, which may be one of .NET's: of those
+    /// this file says nothing.
+    pub fn may_be_below(&self, section: &SectionPath, of: &Location) -> Result<bool, EditError> {
+        let of_iis = [
+            "system.applicationHost",
+            "system.webServer",
+            "system.ftpServer",
+        ];
+        let group = section.names().next().unwrap_or_default();
+        match self.is_delegated(section, Some(of)) {
+            Err(EditError::Undeclared { .. }) if !of_iis.contains(&group) => Ok(true),
+            known => known,
         }
-        at.is_some()
+    }
+
+    fn section_in(&self, location: Id, section: &SectionPath) -> Option<Id> {
+        let mut names = section.names();
+        names.try_fold(location, |at, name| self.document.named(at, name).next())
+    }
+
+    /// Lets files below set a section, or keeps them from it: what the section has moves into a
+    /// `<location>` that says so.
+    fn delegate(&mut self, edit: &ConfigEdit, allowed: bool) -> Result<(), EditError> {
+        let location = edit.location.as_ref();
+        if self.is_delegated(&edit.section, location)? == allowed {
+            return Ok(());
+        }
+        let path = location.map_or("", Location::as_str);
+        let mode = if allowed { "Allow" } else { "Deny" };
+        let is_meant = |own: &str| match location {
+            Some(location) => location.is(own),
+            None => is_server(own),
+        };
+        let own: Vec<Id> = self
+            .locations()
+            .filter(|(_, own)| is_meant(own))
+            .map(|(id, _)| id)
+            .collect();
+        let has_mode = |id: &&Id| self.document.attribute(**id, "overrideMode") == Some(mode);
+        let known = own.iter().find(has_mode).copied();
+        let root = self.document.root();
+        let before = location.is_none().then_some(root);
+        let mut before = before.into_iter().chain(own);
+        let before = before.find_map(|at| self.section_in(at, &edit.section));
+        let into = known.unwrap_or_else(|| {
+            let attributes = [("path", path), ("overrideMode", mode)];
+            self.document
+                .insert(root, Place::End, "location", attributes)
+        });
+        let mut names: Vec<&str> = edit.section.names().collect();
+        let last = names.pop().unwrap_or_default();
+        let mut group = into;
+        for name in names {
+            let found = self.document.named(group, name).next();
+            group = found.unwrap_or_else(|| self.document.insert(group, Place::End, name, []));
+        }
+        match before {
+            Some(section) => self.document.relocate(section, group),
+            None => {
+                self.document.insert(group, Place::End, last, []);
+            }
+        }
+        Ok(())
     }
 
     fn declared(&self, section: &SectionPath) -> Result<Declared, EditError> {
@@ -137,8 +213,32 @@ impl Server {
         locations.map(|id| (id, self.document.attribute(id, "path").unwrap_or_default()))
     }
 
+    /// Whether there is an entry with the keys of this one on a level or above.
+    pub fn has(&mut self, edit: &ConfigEdit, entry: &ElementPath) -> Result<bool, EditError> {
+        let level = self.found_level(edit.location.as_ref());
+        let editing = Editing {
+            document: &mut self.document,
+            schema: &self.schema,
+            section: &edit.section,
+            level: &level,
+        };
+        editing.has(entry)
+    }
+
     /// The level of the server or of a location, which is made if it is not there.
     fn level(&mut self, location: Option<&Location>) -> Level {
+        let mut level = self.found_level(location);
+        if let (true, Some(location)) = (level.roots.is_empty(), location) {
+            let root = self.document.root();
+            let path = [("path", location.as_str())];
+            let made = self.document.insert(root, Place::End, "location", path);
+            level.roots.push(made);
+        }
+        level
+    }
+
+    /// The level of the server or of a location, without roots if there is no such location.
+    fn found_level(&self, location: Option<&Location>) -> Level {
         let of_server = std::iter::once(self.document.root());
         let of_server: Vec<Id> = of_server
             .chain(
@@ -168,16 +268,11 @@ impl Server {
         for group in above.chunk_by(|one, other| one.0 == other.0) {
             levels.push(group.iter().map(|(_, id)| *id).collect());
         }
-        let mut own: Vec<Id> = self
+        let own: Vec<Id> = self
             .locations()
             .filter(|(_, path)| location.is(path))
             .map(|(id, _)| id)
             .collect();
-        if own.is_empty() {
-            let root = self.document.root();
-            let path = [("path", location.as_str())];
-            own.push(self.document.insert(root, Place::End, "location", path));
-        }
         let is_below = |path: &str| {
             path.parse::<Location>()
                 .is_ok_and(|path| path.is_below(location.as_str()))
@@ -203,6 +298,103 @@ impl Server {
                 .collect();
         }
         at
+    }
+
+    /// The sites, the applications of one, or the folders of one of these: the entries whose attribute
+    /// begins a text, the longest first.
+    fn within<'a>(&'a self, of: Id, name: &'a str, path: &str) -> Option<(Id, String)> {
+        let mut found: Vec<(usize, Id)> = self
+            .document
+            .named(of, name)
+            .filter_map(|id| {
+                let own = self.document.attribute(id, "path")?.trim_end_matches('/');
+                let rest = path.get(..own.len())?;
+                let is_whole = matches!(path[own.len()..].chars().next(), None | Some('/'));
+                (rest.eq_ignore_ascii_case(own) && is_whole).then_some((own.len(), id))
+            })
+            .collect();
+        found.sort_unstable();
+        let (length, id) = found.pop()?;
+        Some((id, path[length..].to_owned()))
+    }
+
+    fn site(&self, name: &str) -> Option<Id> {
+        let sites = self.entries(SITES, "site").into_iter();
+        let own = |id: &Id| self.document.attribute(*id, "name");
+        let is_meant = |own: &str| own.to_lowercase() == name.to_lowercase();
+        sites.into_iter().find(|id| own(id).is_some_and(is_meant))
+    }
+
+    /// Whether there is a site of that name.
+    pub fn has_site(&self, name: &str) -> bool {
+        self.site(name).is_some()
+    }
+
+    /// The sites' names.
+    pub fn sites(&self) -> Vec<String> {
+        self.names(SITES, "site")
+    }
+
+    /// The application pools' names.
+    pub fn app_pools(&self) -> Vec<String> {
+        self.names(APP_POOLS, "add")
+    }
+
+    /// Where the files of a site or of a path below it are, as it is written; none where the site has
+    /// no such folder.
+    pub fn folder(&self, location: &Location) -> Option<String> {
+        let (site, path) = location
+            .as_str()
+            .split_once('/')
+            .unwrap_or((location.as_str(), ""));
+        let path = format!("/{path}");
+        let path = path.trim_end_matches('/');
+        let (application, rest) = self.within(self.site(site)?, "application", path)?;
+        let (folder, rest) = self.within(application, "virtualDirectory", &rest)?;
+        let folder = self.document.attribute(folder, "physicalPath")?;
+        Some(format!(
+            "{}{}",
+            folder.trim_end_matches('\\'),
+            rest.replace('/', "\\")
+        ))
+    }
+
+    /// Whether a path below a site is an application, and not a folder of one.
+    pub fn is_application(&self, site: &str, path: &str) -> bool {
+        let site = self.site(site);
+        let mut own = site
+            .into_iter()
+            .flat_map(|id| self.document.named(id, "application"));
+        own.any(|id| {
+            let own = self.document.attribute(id, "path");
+            own.is_some_and(|own| own.eq_ignore_ascii_case(path))
+        })
+    }
+
+    /// How a site is reached: protocols, and what they say about themselves.
+    pub fn bindings(&self, site: &str) -> Vec<(String, String)> {
+        let site = self.site(site).into_iter();
+        let bindings = site
+            .flat_map(|id| self.document.named(id, "bindings"))
+            .flat_map(|id| self.document.named(id, "binding"));
+        bindings
+            .map(|id| {
+                let text = |name| self.document.attribute(id, name).unwrap_or_default();
+                (
+                    text("protocol").to_owned(),
+                    text("bindingInformation").to_owned(),
+                )
+            })
+            .collect()
+    }
+
+    /// Whether the file says something about a site or a path below it.
+    pub fn has_locations(&self, site: &Location) -> bool {
+        let is_of_it = |path: &str| {
+            let below = path.parse::<Location>();
+            site.is(path) || below.is_ok_and(|below| below.is_below(site.as_str()))
+        };
+        self.locations().any(|(_, path)| is_of_it(path))
     }
 
     fn names(&self, section: &str, entry: &str) -> Vec<String> {
@@ -244,7 +436,9 @@ impl Server {
 
     /// A new site with the number after the highest; none where nothing is to be added.
     fn with_site_id(&self, edit: &ConfigEdit) -> Option<Change> {
-        let (Change::Add { entry, .. } | Change::Ensure { entry }) = &edit.change else {
+        let (Change::Add { entry, .. } | Change::New { entry, .. } | Change::Ensure { entry }) =
+            &edit.change
+        else {
             return None;
         };
         let [Step::Entry(Selector(attributes))] = entry.steps() else {
@@ -263,6 +457,10 @@ impl Server {
         let entry = ElementPath::default().with(Step::Entry(Selector(attributes)));
         Some(match &edit.change {
             Change::Add { first, .. } => Change::Add {
+                entry,
+                first: *first,
+            },
+            Change::New { first, .. } => Change::New {
                 entry,
                 first: *first,
             },

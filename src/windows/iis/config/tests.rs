@@ -497,7 +497,7 @@ fn sections_are_delegated_as_the_file_says() {
     let site: Location = "Default Web Site".parse().unwrap();
     let is_delegated = |file: &str, section: &str| {
         let section = section.parse().unwrap();
-        server(file).is_delegated(&section, &site).unwrap()
+        server(file).is_delegated(&section, Some(&site)).unwrap()
     };
     assert!(is_delegated(FILE, MIME));
     assert!(

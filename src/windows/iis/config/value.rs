@@ -1,5 +1,7 @@
 //! Values of attributes, as IIS's schema has them.
 
+use std::collections::BTreeMap;
+
 /// What a schema says about an attribute.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AttributeSchema {
@@ -11,6 +13,8 @@ pub(crate) struct AttributeSchema {
     /// Whether `Infinite` is a value.
     pub(crate) may_be_infinite: bool,
     pub(crate) validation: Validation,
+    /// The numbers that the names of an enumeration stand for.
+    pub(crate) numbers: BTreeMap<i64, String>,
 }
 
 /// Whether an attribute tells entries apart.
@@ -72,6 +76,16 @@ impl AttributeSchema {
         let value = self.of_kind(value)?;
         self.validate(&value)?;
         Ok(value)
+    }
+
+    /// What IIS writes where it is given a number.
+    pub(crate) fn of_number(&self, number: i64) -> Option<String> {
+        match &self.kind {
+            Kind::Bool => matches!(number, 0 | 1).then(|| (number == 1).to_string()),
+            Kind::Enum(_) => self.numbers.get(&number).cloned(),
+            Kind::Text | Kind::Integer(..) | Kind::Seconds(_) => Some(number.to_string()),
+            Kind::Flags(_) | Kind::TimeSpan => None,
+        }
     }
 
     /// Whether two values are the same to IIS.

@@ -1,4 +1,8 @@
-//! What `appcmd`, the command line of IIS, is called with.
+//! `appcmd`, the command line of IIS: what it is called with, written and read.
+
+mod read;
+
+pub use self::read::read;
 
 use super::config::{Change, ConfigEdit};
 use super::{Attribute, Binding, DEFAULT_PATH, IisSettings, Site};
@@ -173,7 +177,18 @@ fn group(edits: &[ConfigEdit]) -> Vec<Call> {
         )))
     };
     match edits[0].change {
-        Change::Set { .. } | Change::Fill { .. } => vec![together()],
+        Change::Set { .. } | Change::Fill { .. } | Change::New { .. } | Change::Take { .. } => {
+            vec![together()]
+        }
+        Change::Delegate { allowed } => edits
+            .iter()
+            .map(|edit| {
+                let mut line = set_config(edit, location(edit).as_deref(), None);
+                let verb = if allowed { "unlock" } else { "lock" };
+                verb.clone_into(&mut line[0]);
+                Call::Run(for_server(line))
+            })
+            .collect(),
         Change::Add { .. } | Change::Ensure { .. } => {
             let removals = edits
                 .iter()

@@ -1,0 +1,544 @@
+//! What `appcmd` would do, from what it is called with.
+
+use super::super::config::{
+    APP_POOLS, Change, ConfigEdit, ElementPath, Location, SITES, SectionPath, Server,
+};
+use super::super::order::{
+    NewSite, Order, OrderError, app_pool, application, bindings, edit, location, named, new,
+    split_folder, take, virtual_directory, without_site,
+};
+
+/// The section with the modules that there are.
+const GLOBAL_MODULES: &str = "system.webServer/globalModules";
+
+/// The section with the modules that are in use.
+const MODULES: &str = "system.webServer/modules";
+
+/// What the program is called with, behind its verb and its object.
+#[derive(Debug, Default)]
+struct Line {
+    /// The word that is no switch.
+    name: Option<String>,
+    switches: Vec<Switch>,
+}
+
+/// `/path:value`, `/+path`, `/-path` or `/path`.
+#[derive(Debug, PartialEq, Eq)]
+enum Switch {
+    Set(String, String),
+    Add(String),
+    Remove(String),
+    Bare(String),
+}
+
+/// Reads what the program is called with, on a server that is configured like this.
+pub fn read(words: &[String], server: &Server) -> Result<Order, OrderError> {
+    let [verb, object, rest @ ..] = words else {
+        return Err(OrderError::unclear("it is told no verb and object"));
+    };
+    let (verb, object) = (verb.to_lowercase(), object.to_lowercase());
+    let mut line = Line::read(rest)?;
+    let order = match (verb.as_str(), object.as_str()) {
+        ("set", "config") => set_config(&mut line, server),
+        ("clear", "config") => clear_config(&mut line, server),
+        ("unlock" | "lock", "config") => delegate(&mut line, server, verb == "unlock"),
+        ("add", "site") => add_site(&mut line),
+        ("add", "app") => add_application(&mut line),
+        ("add", "vdir") => add_folder(&mut line, server),
+        ("add", "apppool") => add_pool(&mut line),
+        ("set", "site" | "app" | "vdir" | "apppool") => set_object(&object, &mut line, server),
+        ("delete", "site" | "app" | "vdir" | "apppool") => delete(&object, &mut line, server),
+        ("install", "module") => install_module(&mut line),
+        ("add", "module") => add_module(&mut line),
+        ("start" | "stop", "site" | "apppool") | ("recycle", "apppool") | ("list", _) => {
+            return is_there(&verb, &object, &mut line, server);
+        }
+        _ => Err(OrderError::unclear(format!(
+            "{verb} {object} is not understood"
+        ))),
+    }?;
+    if let Some(left) = line.switches.first() {
+        return Err(OrderError::unclear(format!(
+            "{left} is not understood here"
+        )));
+    }
+    spelled(order, server)
+}
+
+/// The order with all names as the schema has them.
+fn spelled(order: Order, server: &Server) -> Result<Order, OrderError> {
+    let edits = order.edits.into_iter();
+    let edits: Result<_, _> = edits.map(|edit| server.schema().spelled(edit)).collect();
+    Ok(Order {
+        edits: edits?,
+        ..order
+    })
+}
+
+impl std::fmt::Display for Switch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Set(path, value) => write!(f, "/{path}:{value}"),
+            Self::Add(path) => write!(f, "/+{path}"),
+            Self::Remove(path) => write!(f, "/-{path}"),
+            Self::Bare(path) => write!(f, "/{path}"),
+        }
+    }
+}
+
+impl Line {
+    fn read(words: &[String]) -> Result<Self, OrderError> {
+        let mut line = Self::default();
+        for word in words {
+            match word.strip_prefix(['/', '-']) {
+                Some(switch) => line.switches.push(Switch::read(switch)),
+                None if line.name.is_none() => line.name = Some(word.clone()),
+                None => {
+                    return Err(OrderError::fails(format!(
+                        "the parameter {word:?} must begin with / or -: what has spaces needs quotes"
+                    )));
+                }
+            }
+        }
+        Ok(line)
+    }
+
+    /// The value of a switch, which is done with then.
+    fn taken(&mut self, name: &str) -> Option<String> {
+        let at = self.switches.iter().position(
+            |switch| matches!(switch, Switch::Set(own, _) if own.eq_ignore_ascii_case(name)),
+        )?;
+        match self.switches.remove(at) {
+            Switch::Set(_, value) => Some(value),
+            _ => None,
+        }
+    }
+
+    fn needed(&mut self, name: &str) -> Result<String, OrderError> {
+        self.taken(name)
+            .ok_or_else(|| OrderError::fails(format!("it needs /{name}:")))
+    }
+
+    /// What the object is called: `NAME` or `/site.name:NAME`.
+    fn named(&mut self, object: &str) -> Result<String, OrderError> {
+        let by_switch = self.taken(&format!("{object}.name"));
+        by_switch
+            .or_else(|| self.name.take())
+            .ok_or_else(|| OrderError::fails(format!("it names no {object}")))
+    }
+
+    /// Refuses another file than the server's for what is in that one only.
+    fn at_server(&mut self) -> Result<(), OrderError> {
+        match self.taken("commit") {
+            Some(commit) if !is_host(&commit) => Err(OrderError::unclear(format!(
+                "/commit:{commit} is not understood here"
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the switches that are left change below an element of a section.
+    fn changes(
+        &mut self,
+        section: &SectionPath,
+        at: &ElementPath,
+    ) -> Result<Vec<ConfigEdit>, OrderError> {
+        let below = |path: ElementPath| {
+            let steps = path.steps().iter().cloned();
+            steps.fold(at.clone(), ElementPath::with)
+        };
+        let mut edits = Vec::new();
+        for switch in std::mem::take(&mut self.switches) {
+            let change = match &switch {
+                Switch::Set(path, value) => {
+                    let (element, attribute) = ElementPath::with_attribute(path)?;
+                    Change::Set {
+                        element: below(element),
+                        attribute,
+                        value: value.clone(),
+                    }
+                }
+                Switch::Add(path) => {
+                    let start = path.rfind("[@start,");
+                    let path = path.replacen("[@start,", "[", usize::from(start.is_some()));
+                    Change::New {
+                        entry: below(ElementPath::with_entry(&path)?),
+                        first: start.is_some(),
+                    }
+                }
+                Switch::Remove(path) => Change::Take {
+                    entry: below(ElementPath::with_entry(path)?),
+                },
+                Switch::Bare(_) => {
+                    return Err(OrderError::unclear(format!("{switch} is not understood")));
+                }
+            };
+            edits.push(ConfigEdit {
+                section: section.clone(),
+                location: None,
+                change,
+            });
+        }
+        Ok(edits)
+    }
+}
+
+impl Switch {
+    fn read(text: &str) -> Self {
+        if let Some(path) = text.strip_prefix('+') {
+            return Self::Add(path.to_owned());
+        }
+        if let Some(path) = text.strip_prefix('-') {
+            return Self::Remove(path.to_owned());
+        }
+        match colon(text) {
+            Some(at) => Self::Set(text[..at].to_owned(), text[at + 1..].to_owned()),
+            None => Self::Bare(text.to_owned()),
+        }
+    }
+}
+
+/// The first colon that is in no brackets.
+fn colon(text: &str) -> Option<usize> {
+    let mut quote = None;
+    let mut is_inside = false;
+    for (at, c) in text.char_indices() {
+        if let Some(open) = quote {
+            quote = Some(open).filter(|open| *open != c);
+            continue;
+        }
+        match c {
+            '\'' | '"' if is_inside => quote = Some(c),
+            '[' => is_inside = true,
+            ']' => is_inside = false,
+            ':' if !is_inside => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn is_host(commit: &str) -> bool {
+    ["apphost", "machine/webroot/apphost"]
+        .iter()
+        .any(|host| host.eq_ignore_ascii_case(commit))
+}
+
+/// The section, whose file is changed, and at which location in it.
+fn target(
+    line: &mut Line,
+    server: &Server,
+) -> Result<(SectionPath, Option<Location>, Option<Location>), OrderError> {
+    let section = line.needed("section")?;
+    let section = server.schema().section_named(&section)?;
+    let name = line.name.take();
+    let place = name.as_deref().map(location).transpose()?.flatten();
+    let commit = line.taken("commit");
+    let (into, at) = match (&commit, place) {
+        (None, None) => (None, None),
+        (None, Some(place)) => (Some(place), None),
+        (Some(commit), place) if is_host(commit) => (None, place),
+        (Some(commit), Some(place)) => {
+            let is_own = match commit.to_lowercase().as_str() {
+                "url" => true,
+                "site" => !place.as_str().contains('/'),
+                _ => location(commit)?.as_ref() == Some(&place),
+            };
+            if !is_own {
+                return Err(OrderError::unclear(format!(
+                    "/commit:{commit} is not understood for {place}"
+                )));
+            }
+            (Some(place), None)
+        }
+        (Some(commit), None) => {
+            return Err(OrderError::unclear(format!(
+                "/commit:{commit} is not understood for the whole server"
+            )));
+        }
+    };
+    Ok((section, into, at))
+}
+
+fn set_config(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+    let (section, into, at) = target(line, server)?;
+    let mut edits = line.changes(&section, &ElementPath::default())?;
+    if edits.is_empty() {
+        return Err(OrderError::unclear("it changes nothing"));
+    }
+    for edit in &mut edits {
+        edit.location.clone_from(&at);
+    }
+    Ok(Order {
+        edits,
+        into,
+        ..Order::default()
+    })
+}
+
+fn clear_config(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+    let (section, into, at) = target(line, server)?;
+    let mut elements = Vec::new();
+    for switch in std::mem::take(&mut line.switches) {
+        match switch {
+            Switch::Bare(path) if !path.eq_ignore_ascii_case("delete") => {
+                elements.push(path.parse()?);
+            }
+            other => {
+                return Err(OrderError::unclear(format!("{other} is not understood")));
+            }
+        }
+    }
+    if elements.is_empty() {
+        elements.push(ElementPath::default());
+    }
+    let edits = elements.into_iter().map(|element| ConfigEdit {
+        section: section.clone(),
+        location: at.clone(),
+        change: Change::Clear { element },
+    });
+    Ok(Order {
+        edits: edits.collect(),
+        into,
+        ..Order::default()
+    })
+}
+
+fn delegate(line: &mut Line, server: &Server, allowed: bool) -> Result<Order, OrderError> {
+    let (section, into, at) = target(line, server)?;
+    // The file of a site cannot say that about itself.
+    let location = into.or(at);
+    let change = Change::Delegate { allowed };
+    Ok(Order::of(vec![ConfigEdit {
+        section,
+        location,
+        change,
+    }]))
+}
+
+fn add_site(line: &mut Line) -> Result<Order, OrderError> {
+    line.at_server()?;
+    let name = match line.taken("name") {
+        Some(name) => name,
+        None => line.named("site")?,
+    };
+    let id = line.taken("id").map(|id| {
+        let number = id.parse::<u32>();
+        number.map_err(|_| OrderError::fails(format!("invalid id {id:?}")))
+    });
+    let ways = line.taken("bindings");
+    let folder = line.taken("physicalPath");
+    let site = NewSite {
+        name: &name,
+        id: id.transpose()?,
+        bindings: ways.map_or_else(|| Ok(Vec::new()), |text| read_bindings(&text))?,
+        folder: folder.as_deref(),
+        app_pool: None,
+    };
+    let mut edits = site.edits();
+    refuse(line, &["applicationPool"])?;
+    edits.extend(line.changes(&sites(), &named(&name))?);
+    Ok(Order::of(edits))
+}
+
+fn add_application(line: &mut Line) -> Result<Order, OrderError> {
+    line.at_server()?;
+    let site = line.needed("site.name")?;
+    let path = line.needed("path")?;
+    let folder = line.taken("physicalPath");
+    let pool = line.taken("applicationPool");
+    let mut edits = application(&site, &path, folder.as_deref(), pool.as_deref());
+    let at = named(&site).entry([("path", path.as_str())]);
+    edits.extend(line.changes(&sites(), &at)?);
+    Ok(Order::of(edits))
+}
+
+fn add_folder(line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+    line.at_server()?;
+    let application = line.needed("app.name")?;
+    let (site, application, rest) = split_folder(&application, server);
+    if rest != "/" {
+        return Err(OrderError::fails(format!(
+            "there is no application {rest} in {site}"
+        )));
+    }
+    let path = line.needed("path")?;
+    let folder = line.taken("physicalPath");
+    let mut edits = virtual_directory(&site, &application, &path, folder.as_deref());
+    let at = named(&site)
+        .entry([("path", application.as_str())])
+        .entry([("path", path.as_str())]);
+    edits.extend(line.changes(&sites(), &at)?);
+    Ok(Order::of(edits))
+}
+
+fn add_pool(line: &mut Line) -> Result<Order, OrderError> {
+    line.at_server()?;
+    let name = match line.taken("name") {
+        Some(name) => name,
+        None => line.named("apppool")?,
+    };
+    let mut edits = vec![app_pool(&name)];
+    edits.extend(line.changes(&SectionPath::of(APP_POOLS), &named(&name))?);
+    Ok(Order::of(edits))
+}
+
+/// Where an object is: its section, and the way to it there.
+fn place(
+    object: &str,
+    line: &mut Line,
+    server: &Server,
+) -> Result<(SectionPath, ElementPath), OrderError> {
+    let name = line.named(object)?;
+    Ok(match object {
+        "apppool" => (SectionPath::of(APP_POOLS), named(&name)),
+        "site" => (sites(), named(&name)),
+        "app" => {
+            let (site, path) = name.split_once('/').unwrap_or((&name, ""));
+            let path = format!("/{}", path.trim_matches('/'));
+            (sites(), named(site).entry([("path", path.as_str())]))
+        }
+        _ => {
+            let (site, application, folder) = split_folder(&name, server);
+            let at = named(&site).entry([("path", application.as_str())]);
+            (sites(), at.entry([("path", folder.as_str())]))
+        }
+    })
+}
+
+fn set_object(object: &str, line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+    line.at_server()?;
+    let (section, at) = place(object, line, server)?;
+    let mut edits = Vec::new();
+    if object == "site" {
+        refuse(line, &["applicationPool", "physicalPath"])?;
+        if let (Some(ways), [super::super::config::Step::Entry(entry)]) =
+            (line.taken("bindings"), at.steps())
+        {
+            let name = entry.attributes().next().map_or("", |(_, name)| name);
+            edits.push(bindings(name, &read_bindings(&ways)?));
+        }
+    }
+    if object == "app" {
+        refuse(line, &["physicalPath"])?;
+    }
+    edits.extend(line.changes(&section, &at)?);
+    if edits.is_empty() {
+        return Err(OrderError::unclear("it changes nothing"));
+    }
+    Ok(Order::of(edits))
+}
+
+/// Refuses what is an attribute of something else.
+fn refuse(line: &Line, names: &[&str]) -> Result<(), OrderError> {
+    for switch in &line.switches {
+        if let Switch::Set(path, _) = switch
+            && names.iter().any(|name| name.eq_ignore_ascii_case(path))
+        {
+            return Err(OrderError::fails(format!(
+                "{switch} is an attribute of something else"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn delete(object: &str, line: &mut Line, server: &Server) -> Result<Order, OrderError> {
+    line.at_server()?;
+    if object == "site" {
+        let name = line.named(object)?;
+        return Ok(Order::of(vec![without_site(&name, server)?]));
+    }
+    let (section, at) = place(object, line, server)?;
+    Ok(Order::of(vec![take(section.as_str(), at)]))
+}
+
+fn install_module(line: &mut Line) -> Result<Order, OrderError> {
+    line.at_server()?;
+    let name = line.needed("name")?;
+    let image = line.needed("image")?;
+    let entry = [("name", name.as_str()), ("image", image.as_str())];
+    Ok(Order::of(vec![
+        new(GLOBAL_MODULES, ElementPath::default().entry(entry)),
+        new(MODULES, named(&name)),
+    ]))
+}
+
+fn add_module(line: &mut Line) -> Result<Order, OrderError> {
+    line.at_server()?;
+    let name = line.needed("name")?;
+    let kind = line.taken("type");
+    let condition = line.taken("preCondition");
+    let kind = kind.iter().map(|kind| ("type", kind.as_str()));
+    let condition = condition.iter().map(|it| ("preCondition", it.as_str()));
+    let entry = std::iter::once(("name", name.as_str()));
+    let entry = ElementPath::default().entry(entry.chain(kind).chain(condition));
+    let first = false;
+    Ok(Order::of(vec![edit(MODULES, Change::New { entry, first })]))
+}
+
+/// Fails where a site or pool that is listed, started or stopped is not there.
+fn is_there(
+    verb: &str,
+    object: &str,
+    line: &mut Line,
+    server: &Server,
+) -> Result<Order, OrderError> {
+    let known = match object {
+        "site" => server.sites(),
+        "apppool" => server.app_pools(),
+        _ => return Ok(Order::default()),
+    };
+    let name = match line.named(object) {
+        Ok(name) => name,
+        Err(_) if verb == "list" && line.switches.is_empty() => return Ok(Order::default()),
+        Err(error) => return Err(error),
+    };
+    let is_known = known
+        .iter()
+        .any(|known| known.to_lowercase() == name.to_lowercase());
+    if !is_known {
+        return Err(OrderError::fails(format!("there is no {object} {name:?}")));
+    }
+    Ok(if verb == "list" {
+        Order::default()
+    } else {
+        Order::skipped()
+    })
+}
+
+fn sites() -> SectionPath {
+    SectionPath::of(SITES)
+}
+
+/// `http/*:80:,https/*:443:www.example.com`, or `http://*:80`.
+fn read_bindings(text: &str) -> Result<Vec<(String, String)>, OrderError> {
+    text.split(',')
+        .map(|text| read_binding(text.trim()))
+        .collect()
+}
+
+fn read_binding(text: &str) -> Result<(String, String), OrderError> {
+    let unclear = || OrderError::unclear(format!("the binding {text:?} is not understood"));
+    if let Some((protocol, rest)) = text.split_once("://") {
+        let (host, port) = rest
+            .trim_end_matches('/')
+            .rsplit_once(':')
+            .ok_or_else(unclear)?;
+        let port: u16 = port.parse().map_err(|_| unclear())?;
+        let host = if host == "*" { "" } else { host };
+        let is_sound = !protocol.is_empty() && !host.contains([':', '/', '*']);
+        return is_sound
+            .then(|| (protocol.to_owned(), format!("*:{port}:{host}")))
+            .ok_or_else(unclear);
+    }
+    match text.split_once('/') {
+        Some((protocol, information)) if !protocol.is_empty() && !information.is_empty() => {
+            Ok((protocol.to_owned(), information.to_owned()))
+        }
+        _ => Err(unclear()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

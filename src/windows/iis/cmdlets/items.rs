@@ -1,0 +1,247 @@
+//! What PowerShell's own cmdlets do to items of the drive `IIS:`.
+
+use super::super::config::{
+    APP_POOLS, Change, ConfigEdit, ElementPath, SITES, SectionPath, Server,
+};
+use super::super::order::{
+    Folder, NewSite, Order, OrderError, app_pool, bindings, edit, named, set, split_folder, take,
+    without_site,
+};
+use super::configuration::{entry, of_table, text};
+use super::sites::{check_free, id, new_application, new_folder};
+use super::{Call, Value};
+
+/// What `IIS:\Sites\NAME` shows of the site's own application.
+const OF_APPLICATION: [&str; 5] = [
+    "applicationPool",
+    "enabledProtocols",
+    "preloadEnabled",
+    "serviceAutoStartEnabled",
+    "serviceAutoStartProvider",
+];
+
+/// What it shows of that application's folder.
+const OF_FOLDER: [&str; 1] = ["physicalPath"];
+
+/// An item.
+enum Item {
+    Pool(String),
+    Site(String),
+    /// A site, and a path below it.
+    Below(String, String),
+}
+
+pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    let path = call.needed("path")?;
+    let item = item(&path)?;
+    match call.name {
+        "new-item" => make(call, &item, server),
+        "remove-item" => remove(call, &item, server),
+        _ => change(call, &item, server),
+    }
+}
+
+fn item(path: &str) -> Result<Item, OrderError> {
+    let names: Vec<&str> = path
+        .split(['\\', '/'])
+        .filter(|name| !name.is_empty())
+        .collect();
+    let unclear = || OrderError::unclear(format!(r"IIS:\{} is not understood", names.join(r"\")));
+    if path.contains(['*', '?']) {
+        return Err(unclear());
+    }
+    match names.as_slice() {
+        [folder, name] if folder.eq_ignore_ascii_case("apppools") => {
+            Ok(Item::Pool((*name).to_owned()))
+        }
+        [folder, name] if folder.eq_ignore_ascii_case("sites") => {
+            Ok(Item::Site((*name).to_owned()))
+        }
+        [folder, site, below @ ..] if folder.eq_ignore_ascii_case("sites") && !below.is_empty() => {
+            let path = format!("/{}", below.join("/"));
+            Ok(Item::Below((*site).to_owned(), path))
+        }
+        _ => Err(unclear()),
+    }
+}
+
+fn make(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderError> {
+    match item {
+        Item::Pool(name) => {
+            call.without(&["bindings", "physicalpath", "applicationpool", "id", "value"])?;
+            let mut known = server.app_pools().into_iter();
+            if known.any(|known| known.to_lowercase() == name.to_lowercase()) && call.has("force") {
+                return Err(OrderError::unclear(
+                    "what -Force leaves of a pool that is there is not certain",
+                ));
+            }
+            Ok(Order::of(vec![app_pool(name)]))
+        }
+        Item::Site(name) => make_site(call, name, server),
+        Item::Below(site, path) => {
+            if !server.has_site(site) {
+                return Err(OrderError::fails(format!("there is no site {site:?}")));
+            }
+            let kind = call.text("itemtype")?.unwrap_or_default().to_lowercase();
+            match kind.as_str() {
+                "application" => new_application(call, server, site, path),
+                "virtualdirectory" => {
+                    let whole = format!("{site}{path}");
+                    let (_, application, folder) = split_folder(&whole, server);
+                    new_folder(call, site, &application, &folder)
+                }
+                _ => Err(OrderError::unclear(format!(
+                    "the type {kind:?} is not understood"
+                ))),
+            }
+        }
+    }
+}
+
+fn make_site(call: Call<'_>, name: &str, server: &Server) -> Result<Order, OrderError> {
+    if server.has_site(name) {
+        return Err(if call.has("force") {
+            OrderError::unclear("what -Force leaves of a site that is there is not certain")
+        } else {
+            OrderError::fails(format!("there is a site {name:?} already"))
+        });
+    }
+    let ways = call
+        .value("bindings")
+        .ok_or_else(|| OrderError::unclear("it lacks -bindings"))?;
+    let directory = call.needed("physicalpath")?;
+    let pool = call.text("applicationpool")?;
+    let site = NewSite {
+        name,
+        id: id(call)?,
+        bindings: ways.items().iter().map(way).collect::<Result<_, _>>()?,
+        folder: Some(&directory),
+        app_pool: pool.as_deref(),
+    };
+    check_free(name, &site.bindings, server)?;
+    Ok(Order {
+        folder: (!call.has("force")).then(|| Folder {
+            path: directory.clone(),
+            fails: false,
+        }),
+        ..Order::of(site.edits())
+    })
+}
+
+/// `@{protocol='http';bindingInformation='*:80:'}`
+fn way(value: &Value) -> Result<(String, String), OrderError> {
+    let unclear = || {
+        OrderError::unclear(
+            "a binding is not understood: expected @{protocol='http';bindingInformation='*:80:'}",
+        )
+    };
+    let Value::Table(entries) = value else {
+        return Err(unclear());
+    };
+    let given = |name: &str| {
+        let mut entries = entries.iter();
+        let found = entries.find(|(own, _)| own.eq_ignore_ascii_case(name));
+        found.and_then(|(_, value)| value.text())
+    };
+    match (
+        given("protocol"),
+        given("bindingInformation"),
+        entries.len(),
+    ) {
+        (Some(protocol), Some(information), 2) => Ok((protocol, information)),
+        _ => Err(unclear()),
+    }
+}
+
+fn remove(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderError> {
+    if !call.has("recurse") {
+        return Err(OrderError::unclear(
+            "whether it asks without -Recurse is not certain",
+        ));
+    }
+    Ok(Order::of(vec![match item {
+        Item::Pool(name) => take(APP_POOLS, named(name)),
+        Item::Site(name) => without_site(name, server)?,
+        Item::Below(site, path) if server.is_application(site, path) => {
+            take(SITES, named(site).entry([("path", path.as_str())]))
+        }
+        Item::Below(site, path) => take(SITES, folder_of(&format!("{site}{path}"), server)),
+    }]))
+}
+
+fn folder_of(path: &str, server: &Server) -> ElementPath {
+    let (site, application, folder) = split_folder(path, server);
+    let at = named(&site).entry([("path", application.as_str())]);
+    at.entry([("path", folder.as_str())])
+}
+
+/// `Set-ItemProperty IIS:\… -Name … -Value …`
+fn change(call: Call<'_>, item: &Item, server: &Server) -> Result<Order, OrderError> {
+    let name = call.needed("name")?;
+    let value = call
+        .value("value")
+        .ok_or_else(|| OrderError::unclear("it lacks -value"))?;
+    let is = |names: &[&str]| names.iter().any(|known| known.eq_ignore_ascii_case(&name));
+    if is(&["name", "state", "userName", "password"]) {
+        return Err(OrderError::unclear(format!(
+            "-Name {name} is not understood"
+        )));
+    }
+    let (section, at) = match item {
+        Item::Pool(pool) => (APP_POOLS, named(pool)),
+        Item::Site(site) if is(&["bindings"]) => {
+            let ways = value
+                .items()
+                .iter()
+                .map(way)
+                .collect::<Result<Vec<_>, _>>()?;
+            if !server.has_site(site) {
+                return Err(OrderError::fails(format!("there is no site {site:?}")));
+            }
+            return Ok(Order::of(vec![bindings(site, &ways)]));
+        }
+        Item::Site(site) if is(&OF_FOLDER) => (SITES, folder_of(site, server)),
+        Item::Site(site) if is(&OF_APPLICATION) => (SITES, named(site).entry([("path", "/")])),
+        Item::Site(site) => (SITES, named(site)),
+        Item::Below(site, path) if is(&OF_FOLDER) => {
+            (SITES, folder_of(&format!("{site}{path}"), server))
+        }
+        Item::Below(site, path) => (SITES, named(site).entry([("path", path.as_str())])),
+    };
+    property(section, at, &name, value, server).map(Order::of)
+}
+
+/// An attribute, attributes of an element, or the entries of a collection.
+fn property(
+    section: &str,
+    at: ElementPath,
+    name: &str,
+    value: &Value,
+    server: &Server,
+) -> Result<Vec<ConfigEdit>, OrderError> {
+    let section_path = SectionPath::of(section);
+    let mut names: Vec<&str> = name.split('.').collect();
+    let last = names.pop().unwrap_or_default();
+    let owner = names.into_iter().fold(at, ElementPath::element);
+    let inner = owner.clone().element(last);
+    match value {
+        Value::Table(_) | Value::List(_)
+            if server.schema().is_collection(&section_path, &inner) =>
+        {
+            let entries = value.items().iter();
+            let entries = entries.map(|value| entry(&section_path, &inner, value, server));
+            Ok(vec![edit(
+                section,
+                Change::Fill {
+                    collection: inner.clone(),
+                    entries: entries.collect::<Result<_, _>>()?,
+                },
+            )])
+        }
+        Value::Table(entries) => of_table(&section_path, &inner, entries, server),
+        value => {
+            let value = text(&section_path, &owner, last, value, server)?;
+            Ok(vec![set(section, owner, last, &value)])
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What the cmdlets of `WebAdministration` and `IISAdministration` would do, from what they are
+//! called with.
+
+mod configuration;
+mod items;
+mod sites;
+
+use super::config::{Location, Server};
+use super::order::{Order, OrderError, location};
+
+/// What a parameter is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(i64),
+    /// `$true`, `$false`, or a switch.
+    Bool(bool),
+    /// `@{ … }`
+    Table(Vec<(String, Value)>),
+    /// Several.
+    List(Vec<Value>),
+}
+
+/// A cmdlet and its parameters, all names in small letters and in full.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'a> {
+    /// The cmdlet; those of PowerShell's own for what they do on the drive `IIS:`.
+    pub name: &'a str,
+    /// The parameters.
+    pub parameters: &'a [(String, Value)],
+}
+
+/// Reads a call, on a server that is configured like this.
+pub fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    let order = match call.name {
+        "set-itemproperty" | "new-item" | "remove-item" => items::read(call, server),
+        name if name.contains("-webconfiguration") => configuration::read(call, server),
+        "new-webhandler"
+        | "remove-webhandler"
+        | "new-webglobalmodule"
+        | "enable-webglobalmodule"
+        | "disable-webglobalmodule" => configuration::handler_or_module(call),
+        _ => sites::read(call, server),
+    }?;
+    let edits = order.edits.into_iter();
+    let edits: Result<_, _> = edits.map(|edit| server.schema().spelled(edit)).collect();
+    Ok(Order {
+        edits: edits?,
+        ..order
+    })
+}
+
+impl Call<'_> {
+    fn value(&self, name: &str) -> Option<&Value> {
+        let mut all = self.parameters.iter();
+        all.find(|(own, _)| own == name).map(|(_, value)| value)
+    }
+
+    fn text(&self, name: &str) -> Result<Option<String>, OrderError> {
+        self.value(name)
+            .map(|value| {
+                value.text().ok_or_else(|| {
+                    OrderError::unclear(format!("-{name} is given more than one text"))
+                })
+            })
+            .transpose()
+    }
+
+    fn needed(&self, name: &str) -> Result<String, OrderError> {
+        self.text(name)?
+            .filter(|text| !text.is_empty())
+            .ok_or_else(|| OrderError::unclear(format!("it lacks -{name}")))
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.value(name) == Some(&Value::Bool(true))
+    }
+
+    /// Refuses a parameter that is not followed.
+    fn without(&self, names: &[&str]) -> Result<(), OrderError> {
+        match names.iter().find(|name| self.value(name).is_some()) {
+            Some(name) => Err(OrderError::unclear(format!("-{name} is not understood"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whose `web.config` is changed, or which location in the server's configuration.
+    fn place(&self) -> Result<(Option<Location>, Option<Location>), OrderError> {
+        let path = self.text("pspath")?.unwrap_or_default().replace('\\', "/");
+        let lower = path.to_lowercase();
+        let into = match lower.strip_prefix("iis:") {
+            None => location(&path)?,
+            Some(rest) => match rest.trim_matches('/') {
+                "" | "sites" => None,
+                rest if rest.starts_with("sites/") => {
+                    let start = lower.find("sites/").unwrap_or_default();
+                    location(&path[start + "sites/".len()..])?
+                }
+                _ => return Err(OrderError::unclear(format!("{path} is not understood"))),
+            },
+        };
+        let at = self.text("location")?.filter(|text| !text.is_empty());
+        let at = at
+            .map(|text| location(&text.replace('\\', "/")))
+            .transpose()?;
+        match (into, at.flatten()) {
+            (Some(_), Some(_)) => Err(OrderError::unclear(
+                "a -Location in the file of a site is not understood",
+            )),
+            place => Ok(place),
+        }
+    }
+}
+
+impl Value {
+    /// The value as PowerShell makes a text of it; none where it is several.
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(text.clone()),
+            Self::Number(number) => Some(number.to_string()),
+            Self::Bool(true) => Some("True".to_owned()),
+            Self::Bool(false) => Some("False".to_owned()),
+            Self::Table(_) | Self::List(_) => None,
+        }
+    }
+
+    /// What is in a list, or the value itself.
+    fn items(&self) -> &[Self] {
+        match self {
+            Self::List(items) => items,
+            one => std::slice::from_ref(one),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

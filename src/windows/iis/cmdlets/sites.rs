@@ -1,0 +1,368 @@
+//! Cmdlets that make and remove sites, applications, pools and bindings.
+
+use super::super::config::{APP_POOLS, SITES, Server};
+use super::super::order::{
+    Folder, NewSite, Order, OrderError, app_pool, application, named, new, set, take,
+    virtual_directory, without_site,
+};
+use super::{Call, Value};
+
+/// The port that a site or binding has unless another one is given.
+const PORT: &str = "80";
+
+pub(super) fn read(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    match call.name {
+        "new-website" => new_website(call, server),
+        "new-iissite" => new_iis_site(call, server),
+        "remove-website" => {
+            let name = call.needed("name")?;
+            Ok(Order::of(vec![without_site(&name, server)?]))
+        }
+        "remove-iissite" => remove_iis_sites(call, server),
+        "new-webapppool" => {
+            let name = call.needed("name")?;
+            let known = server.app_pools();
+            let is_known = known.iter().any(|known| is_same(known, &name));
+            check_new(is_known, &format!("an application pool {name:?}"), call)?;
+            Ok(Order::of(vec![app_pool(&name)]))
+        }
+        "remove-webapppool" => Ok(Order::of(vec![take(
+            APP_POOLS,
+            named(&call.needed("name")?),
+        )])),
+        "new-webapplication" => {
+            let (site, path) = (site(call, server)?, url_path(&call.needed("name")?));
+            new_application(call, server, &site, &path)
+        }
+        "new-webvirtualdirectory" => {
+            let site = site(call, server)?;
+            let application = call.text("application")?.unwrap_or_default();
+            let name = url_path(&call.needed("name")?);
+            new_folder(call, &site, &url_path(&application), &name)
+        }
+        "remove-webapplication" => {
+            let (site, path) = (site(call, server)?, url_path(&call.needed("name")?));
+            let at = named(&site).entry([("path", path.as_str())]);
+            Ok(Order::of(vec![take(SITES, at)]))
+        }
+        "remove-webvirtualdirectory" => {
+            let site = site(call, server)?;
+            let application = call.text("application")?.unwrap_or_default();
+            let application = url_path(&application);
+            let path = url_path(&call.needed("name")?);
+            let at = named(&site).entry([("path", application.as_str())]);
+            let at = at.entry([("path", path.as_str())]);
+            Ok(Order::of(vec![take(SITES, at)]))
+        }
+        "new-webbinding" => new_binding(call, server),
+        "remove-webbinding" => remove_bindings(call, server),
+        "set-webbinding" => set_binding(call, server),
+        "start-website" | "stop-website" | "start-iissite" | "stop-iissite" => {
+            is_there("site", &call.needed("name")?, &server.sites())
+        }
+        "start-webapppool" | "stop-webapppool" | "restart-webapppool" => is_there(
+            "application pool",
+            &call.needed("name")?,
+            &server.app_pools(),
+        ),
+        "start-iiscommitdelay" | "stop-iiscommitdelay" | "reset-iisservermanager" => {
+            Ok(Order::default())
+        }
+        other => Err(OrderError::unclear(format!("{other} is not understood"))),
+    }
+}
+
+fn is_same(one: &str, other: &str) -> bool {
+    one.to_lowercase() == other.to_lowercase()
+}
+
+fn is_there(what: &str, name: &str, known: &[String]) -> Result<Order, OrderError> {
+    if known.iter().any(|known| is_same(known, name)) {
+        return Ok(Order::skipped());
+    }
+    Err(OrderError::fails(format!("there is no {what} {name:?}")))
+}
+
+/// What is new must not be there; what `-Force` leaves of it is not certain.
+fn check_new(is_known: bool, what: &str, call: Call<'_>) -> Result<(), OrderError> {
+    match (is_known, call.has("force")) {
+        (false, _) => Ok(()),
+        (true, false) => Err(OrderError::fails(format!("there is {what} already"))),
+        (true, true) => Err(OrderError::unclear(format!(
+            "there is {what} already, and what -Force leaves of it is not certain: remove it first"
+        ))),
+    }
+}
+
+fn url_path(name: &str) -> String {
+    format!("/{}", name.replace('\\', "/").trim_matches('/'))
+}
+
+fn site(call: Call<'_>, server: &Server) -> Result<String, OrderError> {
+    let name = call.needed("site")?;
+    known_site(name, server)
+}
+
+fn known_site(name: String, server: &Server) -> Result<String, OrderError> {
+    if server.has_site(&name) {
+        return Ok(name);
+    }
+    Err(OrderError::fails(format!("there is no site {name:?}")))
+}
+
+/// The folder that is given, which has to be there unless `-Force` is.
+fn folder(call: Call<'_>) -> Result<(String, Option<Folder>), OrderError> {
+    let folder = call.needed("physicalpath")?;
+    if !is_whole(&folder) {
+        return Err(OrderError::unclear(format!(
+            "-PhysicalPath is not a whole path: {folder}"
+        )));
+    }
+    let needed = (!call.has("force")).then(|| Folder {
+        path: folder.clone(),
+        fails: true,
+    });
+    Ok((folder, needed))
+}
+
+fn is_whole(path: &str) -> bool {
+    let mut start = path.chars();
+    let has_drive = start.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && start.next() == Some(':')
+        && matches!(start.next(), Some('\\' | '/'));
+    has_drive || path.starts_with('%')
+}
+
+/// `ADDRESS:PORT:HOST`
+fn information(call: Call<'_>) -> Result<String, OrderError> {
+    let text = |name, default: &str| -> Result<String, OrderError> {
+        Ok(call.text(name)?.unwrap_or_else(|| default.to_owned()))
+    };
+    let port = text("port", PORT)?;
+    if !port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Err(OrderError::fails(format!("invalid port {port:?}")));
+    }
+    let address = text("ipaddress", "*")?;
+    let host = text("hostheader", "")?;
+    Ok(format!("{address}:{port}:{host}"))
+}
+
+/// Two sites that would answer the same requests: Windows starts one of them only.
+pub(super) fn check_free(
+    site: &str,
+    bindings: &[(String, String)],
+    server: &Server,
+) -> Result<(), OrderError> {
+    for other in server.sites() {
+        let taken = server.bindings(&other);
+        if let Some((protocol, information)) = taken.iter().find(|way| bindings.contains(way))
+            && !is_same(&other, site)
+        {
+            return Err(OrderError::unclear(format!(
+                "the site {other:?} answers {protocol} {information} already, and what comes of a second one is not certain: remove it first"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn new_website(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    let name = call.needed("name")?;
+    check_new(server.has_site(&name), &format!("a site {name:?}"), call)?;
+    if call
+        .value("sslflags")
+        .is_some_and(|flags| *flags != Value::Number(0))
+    {
+        call.without(&["sslflags"])?;
+    }
+    let is_secure = call.has("ssl");
+    if is_secure && call.value("port").is_none() {
+        return Err(OrderError::unclear(
+            "which port it has with -Ssl is not certain",
+        ));
+    }
+    let protocol = if is_secure { "https" } else { "http" };
+    let (path, needed) = folder(call)?;
+    let app_pool = call.text("applicationpool")?;
+    let site = NewSite {
+        name: &name,
+        id: id(call)?,
+        bindings: vec![(protocol.to_owned(), information(call)?)],
+        folder: Some(&path),
+        app_pool: app_pool.as_deref(),
+    };
+    check_free(&name, &site.bindings, server)?;
+    Ok(Order {
+        folder: needed,
+        ..Order::of(site.edits())
+    })
+}
+
+pub(super) fn id(call: Call<'_>) -> Result<Option<u32>, OrderError> {
+    let id = call.text("id")?;
+    id.map(|id| {
+        let number = id.parse();
+        number.map_err(|_| OrderError::fails(format!("invalid id {id:?}")))
+    })
+    .transpose()
+}
+
+fn new_iis_site(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    let name = call.needed("name")?;
+    check_new(server.has_site(&name), &format!("a site {name:?}"), call)?;
+    let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
+    let (path, needed) = folder(call)?;
+    let site = NewSite {
+        name: &name,
+        bindings: vec![(protocol, call.needed("bindinginformation")?)],
+        folder: Some(&path),
+        ..NewSite::default()
+    };
+    check_free(&name, &site.bindings, server)?;
+    Ok(Order {
+        folder: needed.map(|needed| Folder {
+            fails: false,
+            ..needed
+        }),
+        ..Order::of(site.edits())
+    })
+}
+
+fn remove_iis_sites(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    if call.value("confirm") != Some(&Value::Bool(false)) {
+        return Err(OrderError::unclear(
+            "without -Confirm:$false it asks, and nobody answers",
+        ));
+    }
+    let names = call.value("name").map_or(&[][..], Value::items);
+    let mut edits = Vec::new();
+    for name in names {
+        let name = name.text().unwrap_or_default();
+        edits.push(without_site(&name, server)?);
+    }
+    if edits.is_empty() {
+        return Err(OrderError::unclear("it names no site"));
+    }
+    Ok(Order::of(edits))
+}
+
+/// An application of a site, as two cmdlets make it.
+pub(super) fn new_application(
+    call: Call<'_>,
+    server: &Server,
+    site: &str,
+    path: &str,
+) -> Result<Order, OrderError> {
+    let what = format!("an application {path} in {site:?}");
+    check_new(server.is_application(site, path), &what, call)?;
+    let (directory, needed) = folder(call)?;
+    let pool = call.text("applicationpool")?;
+    Ok(Order {
+        folder: needed,
+        ..Order::of(application(site, path, Some(&directory), pool.as_deref()))
+    })
+}
+
+/// A folder of an application, as two cmdlets make it.
+pub(super) fn new_folder(
+    call: Call<'_>,
+    site: &str,
+    application: &str,
+    path: &str,
+) -> Result<Order, OrderError> {
+    let (directory, needed) = folder(call)?;
+    Ok(Order {
+        folder: needed,
+        ..Order::of(virtual_directory(site, application, path, Some(&directory)))
+    })
+}
+
+fn new_binding(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    let name = known_site(call.needed("name")?, server)?;
+    let protocol = call.text("protocol")?.unwrap_or_else(|| "http".to_owned());
+    let is_http = is_same(&protocol, "http");
+    if !is_http && (!is_same(&protocol, "https") || call.value("port").is_none()) {
+        return Err(OrderError::unclear(format!(
+            "a binding for {protocol} without a port is not understood"
+        )));
+    }
+    let information = information(call)?;
+    let mut entry = vec![
+        ("protocol", protocol.as_str()),
+        ("bindingInformation", information.as_str()),
+    ];
+    let flags = call.text("sslflags")?.filter(|flags| flags != "0");
+    entry.extend(flags.iter().map(|flags| ("sslFlags", flags.as_str())));
+    let entry = named(&name).element("bindings").entry(entry);
+    Ok(Order::of(vec![new(SITES, entry)]))
+}
+
+/// The bindings of a site that fit what is given.
+fn fitting(
+    call: Call<'_>,
+    name: &str,
+    server: &Server,
+) -> Result<Vec<(String, String)>, OrderError> {
+    let given = |name| call.text(name);
+    let (protocol, whole) = (given("protocol")?, given("bindinginformation")?);
+    let (address, port, host) = (given("ipaddress")?, given("port")?, given("hostheader")?);
+    let fits = |wanted: &Option<String>, own: &str| {
+        wanted.as_ref().is_none_or(|wanted| is_same(wanted, own))
+    };
+    let mut bindings = server.bindings(name);
+    bindings.retain(|(own, information)| {
+        let (rest, own_host) = information.rsplit_once(':').unwrap_or((information, ""));
+        let (own_address, own_port) = rest.rsplit_once(':').unwrap_or((rest, ""));
+        fits(&protocol, own)
+            && fits(&whole, information)
+            && fits(&address, own_address)
+            && fits(&port, own_port)
+            && fits(&host, own_host)
+    });
+    Ok(bindings)
+}
+
+fn remove_bindings(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    let name = known_site(call.needed("name")?, server)?;
+    let found = fitting(call, &name, server)?;
+    let edits = found.iter().map(|(protocol, information)| {
+        let entry = [
+            ("protocol", protocol.as_str()),
+            ("bindingInformation", information.as_str()),
+        ];
+        take(SITES, named(&name).element("bindings").entry(entry))
+    });
+    Ok(Order::of(edits.collect()))
+}
+
+fn set_binding(call: Call<'_>, server: &Server) -> Result<Order, OrderError> {
+    let name = known_site(call.needed("name")?, server)?;
+    let found = fitting(call, &name, server)?;
+    let [(protocol, information)] = found.as_slice() else {
+        return Err(OrderError::unclear(format!(
+            "it fits {} bindings of {name:?}: which one it changes is not certain",
+            found.len()
+        )));
+    };
+    let (rest, host) = information.rsplit_once(':').unwrap_or((information, ""));
+    let (address, port) = rest.rsplit_once(':').unwrap_or((rest, ""));
+    let value = call.text("value")?.unwrap_or_default();
+    let property = call.needed("propertyname")?.to_lowercase();
+    let (attribute, value) = match property.as_str() {
+        "port" => ("bindingInformation", format!("{address}:{value}:{host}")),
+        "hostheader" => ("bindingInformation", format!("{address}:{port}:{value}")),
+        "ipaddress" => ("bindingInformation", format!("{value}:{port}:{host}")),
+        "bindinginformation" => ("bindingInformation", value),
+        _ => {
+            return Err(OrderError::unclear(format!(
+                "the property {property} of a binding is not understood"
+            )));
+        }
+    };
+    let entry = [
+        ("protocol", protocol.as_str()),
+        ("bindingInformation", information.as_str()),
+    ];
+    let at = named(&name).element("bindings").entry(entry);
+    Ok(Order::of(vec![set(SITES, at, attribute, &value)]))
+}

@@ -1,0 +1,445 @@
+#![allow(clippy::unwrap_used)]
+
+use proptest::prelude::*;
+
+use super::super::config::Schema;
+use super::*;
+
+const FILE: &str = include_str!("../config/tests/applicationHost.config");
+const SCHEMA: &str = include_str!("../config/tests/schema.xml");
+const SITE: &str = "system.applicationHost/sites";
+const POOL: &str = "system.applicationHost/applicationPools";
+
+fn server() -> Server {
+    let schema = Schema::read([("schema.xml", SCHEMA.as_bytes())]).unwrap();
+    Server::read(FILE.as_bytes(), schema).unwrap()
+}
+
+fn text(text: &str) -> Value {
+    Value::Text(text.to_owned())
+}
+
+fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    let entries = entries.into_iter();
+    Value::Table(
+        entries
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect(),
+    )
+}
+
+fn order(name: &str, parameters: &[(&str, Value)]) -> Result<Order, OrderError> {
+    let parameters: Vec<(String, Value)> = parameters
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.clone()))
+        .collect();
+    let parameters = &parameters;
+    read(Call { name, parameters }, &server())
+}
+
+fn asked(name: &str, parameters: &[(&str, Value)]) -> Vec<String> {
+    let order = order(name, parameters);
+    let order = order.unwrap_or_else(|error| panic!("{name} {parameters:?}: {error}"));
+    let into = order.into.map(|of| format!("in {of}'s web.config"));
+    let folder = order.folder.map(|folder| format!("needs {}", folder.path));
+    let edits = order.edits.iter().map(ToString::to_string);
+    edits.chain(into).chain(folder).collect()
+}
+
+fn refusal(name: &str, parameters: &[(&str, Value)]) -> OrderError {
+    match order(name, parameters) {
+        Ok(order) => panic!("{name} {parameters:?}: {order:?}"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn sites_and_what_is_in_them_are_made() {
+    assert_eq!(
+        asked(
+            "new-website",
+            &[
+                ("name", text("w")),
+                ("port", Value::Number(8080)),
+                ("physicalpath", text(r"c:\w")),
+                ("applicationpool", text("DefaultAppPool")),
+            ]
+        ),
+        [
+            format!("{SITE} +[name='w']"),
+            format!("{SITE} +[name='w'].[path='/']"),
+            format!("{SITE} [name='w'].[path='/'].applicationPool:DefaultAppPool"),
+            format!("{SITE} +[name='w'].[path='/'].[path='/']"),
+            format!(r"{SITE} [name='w'].[path='/'].[path='/'].physicalPath:c:\w"),
+            format!("{SITE} [name='w'].bindings:[protocol='http',bindingInformation='*:8080:']"),
+            r"needs c:\w".to_owned(),
+        ]
+    );
+    assert_eq!(
+        asked(
+            "new-webapplication",
+            &[
+                ("name", text("a/b")),
+                ("site", text("default web site")),
+                ("physicalpath", text(r"C:\w")),
+                ("force", Value::Bool(true)),
+            ]
+        ),
+        [
+            format!("{SITE} +[name='default web site'].[path='/a/b']"),
+            format!("{SITE} +[name='default web site'].[path='/a/b'].[path='/']"),
+            format!(r"{SITE} [name='default web site'].[path='/a/b'].[path='/'].physicalPath:C:\w"),
+        ]
+    );
+    assert_eq!(
+        asked("remove-website", &[("name", text("Default Web Site"))]),
+        [format!("{SITE} -[name='Default Web Site']")]
+    );
+    assert_eq!(
+        asked(
+            "new-webbinding",
+            &[("name", text("Default Web Site")), ("port", text("81"))]
+        ),
+        [format!(
+            "{SITE} +[name='Default Web Site'].bindings.[protocol='http',bindingInformation='*:81:']"
+        )]
+    );
+    assert_eq!(
+        asked(
+            "remove-webbinding",
+            &[
+                ("name", text("Default Web Site")),
+                ("port", Value::Number(80))
+            ]
+        ),
+        [format!(
+            "{SITE} -[name='Default Web Site'].bindings.[protocol='http',bindingInformation='*:80:']"
+        )]
+    );
+    let start = order("start-website", &[("name", text("Default Web Site"))]).unwrap();
+    assert!(start.is_skipped && start.edits.is_empty());
+}
+
+#[test]
+fn items_of_the_drive_are_sites_and_pools() {
+    let property = |path: &str, name: &str, value: Value| {
+        asked(
+            "set-itemproperty",
+            &[("path", text(path)), ("name", text(name)), ("value", value)],
+        )
+    };
+    let pool = r"\AppPools\DefaultAppPool";
+    let site = r"\Sites\Default Web Site\";
+    for (path, name, value, expected) in [
+        (
+            pool,
+            "processmodel.identityType",
+            Value::Number(2),
+            "processModel.identityType:NetworkService",
+        ),
+        (pool, "autoStart", Value::Number(0), "autoStart:false"),
+        (pool, "autoStart", Value::Bool(true), "autoStart:true"),
+        (
+            pool,
+            "managedRuntimeVersion",
+            text(""),
+            "managedRuntimeVersion:",
+        ),
+        (
+            pool,
+            "processModel",
+            table([("identitytype", text("NetworkService"))]),
+            "processModel.identityType:NetworkService",
+        ),
+    ] {
+        assert_eq!(
+            property(path, name, value),
+            [format!("{POOL} [name='DefaultAppPool'].{expected}")]
+        );
+    }
+    for (name, value, expected) in [
+        (
+            "physicalPath",
+            text(r"C:\w"),
+            r".[path='/'].[path='/'].physicalPath:C:\w",
+        ),
+        (
+            "applicationPool",
+            text("p"),
+            ".[path='/'].applicationPool:p",
+        ),
+        ("serverAutoStart", text("true"), ".serverAutoStart:true"),
+        (
+            "logFile.directory",
+            text(r"C:\l"),
+            r".logFile.directory:C:\l",
+        ),
+        (
+            "bindings",
+            table([
+                ("protocol", text("http")),
+                ("bindingInformation", text("*:81:")),
+            ]),
+            ".bindings:[protocol='http',bindingInformation='*:81:']",
+        ),
+    ] {
+        assert_eq!(
+            property(site, name, value),
+            [format!("{SITE} [name='Default Web Site']{expected}")]
+        );
+    }
+    assert_eq!(
+        asked("new-item", &[("path", text(r"\AppPools\p"))]),
+        [format!("{POOL} +[name='p']")]
+    );
+}
+
+#[test]
+fn filters_and_places_lead_to_sections() {
+    let set = |filter: &str, more: &[(&str, Value)]| {
+        let own = [
+            ("filter", text(filter)),
+            ("name", text("errormode")),
+            ("value", text("Detailed")),
+        ];
+        asked("set-webconfigurationproperty", &[&own[..], more].concat())
+    };
+    let section = "system.webServer/httpErrors errorMode:Detailed";
+    for (more, expected) in [
+        (&[][..], &[section][..]),
+        (&[("pspath", text("MACHINE/WEBROOT/APPHOST"))], &[section]),
+        (&[("pspath", text(r"IIS:\"))], &[section]),
+        (
+            &[
+                ("pspath", text(r"IIS:\")),
+                ("location", text("Default Web Site")),
+            ],
+            &["system.webServer/httpErrors errorMode:Detailed for Default Web Site"],
+        ),
+        (
+            &[("pspath", text(r"IIS:\Sites\Default Web Site\a"))],
+            &[section, "in Default Web Site/a's web.config"],
+        ),
+        (
+            &[("pspath", text("MACHINE/WEBROOT/APPHOST/Default Web Site"))],
+            &[section, "in Default Web Site's web.config"],
+        ),
+    ] {
+        assert_eq!(set("/system.WebServer/HTTPErrors", more), expected);
+    }
+    assert_eq!(
+        asked(
+            "set-webconfiguration",
+            &[
+                ("filter", text("/system.webServer/httpErrors/@errorMode")),
+                ("value", text("Detailed"))
+            ]
+        ),
+        [section]
+    );
+    assert_eq!(
+        asked(
+            "set-webconfiguration",
+            &[
+                ("filter", text("//system.webServer/handlers")),
+                ("metadata", text("overrideMode")),
+                ("value", text("Allow")),
+            ]
+        ),
+        ["system.webServer/handlers unlocked"]
+    );
+    let mime = table([("fileExtension", text(".a")), ("mimeType", text("b/c"))]);
+    for name in ["add-webconfigurationproperty", "add-webconfiguration"] {
+        assert_eq!(
+            asked(
+                name,
+                &[
+                    ("filter", text("system.webServer/staticContent")),
+                    ("name", text(".")),
+                    ("value", mime.clone())
+                ]
+            ),
+            ["system.webServer/staticContent +[fileExtension='.a',mimeType='b/c']"]
+        );
+    }
+    assert_eq!(
+        asked(
+            "remove-webconfigurationproperty",
+            &[
+                ("filter", text("system.webServer/staticContent")),
+                ("name", text(".")),
+                ("atelement", table([("fileExtension", text(".json"))])),
+            ]
+        ),
+        ["system.webServer/staticContent -[fileExtension='.json']"]
+    );
+    assert_eq!(
+        asked(
+            "add-webconfigurationproperty",
+            &[
+                ("filter", text(POOL)),
+                ("name", text(".")),
+                (
+                    "value",
+                    table([
+                        ("name", text("p")),
+                        ("queueLength", Value::Number(5)),
+                        ("processModel", table([("identityType", Value::Number(4))])),
+                    ])
+                ),
+            ]
+        ),
+        [
+            format!("{POOL} +[name='p',queueLength='5']"),
+            format!(
+                "{POOL} [name='p',queueLength='5'].processModel.identityType:ApplicationPoolIdentity"
+            ),
+        ]
+    );
+}
+
+#[test]
+#[allow(clippy::too_many_lines)]
+fn what_fails_on_windows_and_what_is_not_certain_is_told_apart() {
+    let site = |more: &[(&str, Value)]| {
+        let own = [("physicalpath", text(r"C:\w"))];
+        refusal("new-website", &[&own[..], more].concat())
+    };
+    for (error, is_unclear, said) in [
+        (
+            site(&[("name", text("Default Web Site"))]),
+            false,
+            "there is a site \"Default Web Site\" already",
+        ),
+        (
+            site(&[
+                ("name", text("default web site")),
+                ("force", Value::Bool(true)),
+            ]),
+            true,
+            "what -Force leaves of it",
+        ),
+        (
+            site(&[("name", text("w"))]),
+            true,
+            "\"Default Web Site\" answers http *:80: already",
+        ),
+        (
+            site(&[("name", text("w")), ("port", text("x"))]),
+            false,
+            "invalid port \"x\"",
+        ),
+        (site(&[]), true, "it lacks -name"),
+        (
+            refusal("new-website", &[("name", text("w"))]),
+            true,
+            "it lacks -physicalpath",
+        ),
+        (
+            refusal(
+                "new-website",
+                &[("name", text("w")), ("physicalpath", text("./w"))],
+            ),
+            true,
+            "not a whole path",
+        ),
+        (
+            refusal(
+                "new-webapplication",
+                &[("name", text("a")), ("site", text("x"))],
+            ),
+            false,
+            "there is no site \"x\"",
+        ),
+        (
+            refusal("stop-website", &[("name", text("x"))]),
+            false,
+            "there is no site \"x\"",
+        ),
+        (
+            refusal("remove-iissite", &[("name", text("x"))]),
+            true,
+            "-Confirm:$false",
+        ),
+        (
+            refusal(
+                "set-itemproperty",
+                &[
+                    ("path", text(r"\AppPools\p")),
+                    ("name", text("processModel.idleTimeout")),
+                    ("value", Value::Number(0)),
+                ],
+            ),
+            true,
+            "what 0 means for idleTimeout is not certain",
+        ),
+        (
+            refusal("new-item", &[("path", text(r"\SslBindings\0.0.0.0!443"))]),
+            true,
+            r"IIS:\SslBindings\0.0.0.0!443 is not understood",
+        ),
+        (
+            refusal(
+                "set-webconfigurationproperty",
+                &[
+                    ("filter", text("/system.webServer/httpErors")),
+                    ("name", text("a")),
+                    ("value", text("b")),
+                ],
+            ),
+            true,
+            "the schema has no section",
+        ),
+        (
+            refusal(
+                "set-webconfigurationproperty",
+                &[
+                    ("filter", text("/system.webServer/staticContent")),
+                    ("name", text(".")),
+                    ("value", table([("a", text("b"))])),
+                ],
+            ),
+            true,
+            "a whole collection is set",
+        ),
+    ] {
+        let is = matches!(error, OrderError::Unclear(_));
+        assert!(
+            is == is_unclear && error.to_string().contains(said),
+            "{error:?}"
+        );
+    }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        ".{0,8}".prop_map(Value::Text),
+        any::<i64>().prop_map(Value::Number),
+        any::<bool>().prop_map(Value::Bool),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::List),
+            proptest::collection::vec((".{0,6}", inner), 0..3).prop_map(Value::Table),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_parameters_make_it_panic(
+        name in "(new|set|remove|add|clear|start)-(website|webapppool|webbinding|webconfiguration|webconfigurationproperty|itemproperty|item|iissite|webhandler)",
+        filter in "(system.webServer/staticContent)?[a-z/@='\\[\\]]{0,10}",
+        values in proptest::collection::vec(("(name|value|path|filter|physicalpath|site|bindings|pspath|location|atelement|atindex|port|metadata)", value()), 0..6),
+    ) {
+        let own = [("filter".to_owned(), Value::Text(filter))];
+        let parameters: Vec<(String, Value)> = own.into_iter().chain(values).collect();
+        let mut server = server();
+        let call = Call { name: &name, parameters: &parameters };
+        if let Ok(order) = read(call, &server) {
+            for edit in &order.edits {
+                let _ = server.apply(edit);
+            }
+        }
+    }
+}

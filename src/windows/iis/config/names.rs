@@ -1,0 +1,464 @@
+//! Names of IIS's configuration as people write them: in any case, sections by their last name, and
+//! paths as filters of `XPath`.
+
+use super::path::{Selector, Step};
+use super::schema::{CollectionSchema, ElementSchema, Schema, Unsound, owner};
+use super::{Change, ConfigEdit, ElementPath, SectionPath};
+
+/// What a filter leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The section.
+    pub section: SectionPath,
+    /// The element or entry in it.
+    pub element: ElementPath,
+    /// The attribute, where the filter names one.
+    pub attribute: Option<String>,
+}
+
+/// Why a filter leads nowhere.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// It is more of `XPath` than is understood.
+    #[error("the filter {0:?} is not understood")]
+    Syntax(String),
+    /// The schema does not have it.
+    #[error(transparent)]
+    Unsound(#[from] Unsound),
+}
+
+/// A name of a filter, with the attributes that stand in brackets behind it.
+struct Part {
+    name: String,
+    entry: Option<Selector>,
+}
+
+impl Schema {
+    /// The section of that path, or of that last name if only one has it.
+    pub fn section_named(&self, text: &str) -> Result<SectionPath, Unsound> {
+        let text = text.trim_matches('/');
+        let mut known = self.sections.keys();
+        if let Some(name) = known.find(|name| name.eq_ignore_ascii_case(text)) {
+            return Ok(SectionPath::of(name));
+        }
+        let mut named = self.sections.keys().filter(|name| {
+            let last = name.rsplit('/').next().unwrap_or_default();
+            last.eq_ignore_ascii_case(text)
+        });
+        match (named.next(), named.next()) {
+            (Some(name), None) => Ok(SectionPath::of(name)),
+            _ => Err(Unsound::Section {
+                name: text.to_owned(),
+                known: self.sections.keys().cloned().collect(),
+            }),
+        }
+    }
+
+    /// The edit with the names as the schema spells them.
+    pub fn spelled(&self, edit: ConfigEdit) -> Result<ConfigEdit, Unsound> {
+        let section = self.section_named(edit.section.as_str())?;
+        let at = self.section(&section)?;
+        let path = |path: ElementPath| spelled(at, &path).0;
+        let change = match edit.change {
+            Change::Set {
+                element,
+                attribute,
+                value,
+            } => {
+                let (element, schema) = spelled(at, &element);
+                Change::Set {
+                    attribute: attribute_in(schema, &attribute),
+                    element,
+                    value,
+                }
+            }
+            Change::Add { entry, first } => Change::Add {
+                entry: path(entry),
+                first,
+            },
+            Change::Ensure { entry } => Change::Ensure { entry: path(entry) },
+            Change::New { entry, first } => Change::New {
+                entry: path(entry),
+                first,
+            },
+            Change::Take { entry } => Change::Take { entry: path(entry) },
+            Change::Remove { entry } => Change::Remove { entry: path(entry) },
+            Change::Fill {
+                collection,
+                entries,
+            } => {
+                let (collection, schema) = spelled(at, &collection);
+                let entries = entries.into_iter();
+                Change::Fill {
+                    entries: entries.map(|entry| entry_in(schema, &entry).0).collect(),
+                    collection,
+                }
+            }
+            Change::Clear { element } => Change::Clear {
+                element: path(element),
+            },
+            change @ Change::Delegate { .. } => change,
+        };
+        Ok(ConfigEdit {
+            section,
+            location: edit.location,
+            change,
+        })
+    }
+
+    /// What a filter leads to.
+    pub fn filtered(&self, filter: &str) -> Result<Found, FilterError> {
+        let syntax = || FilterError::Syntax(filter.to_owned());
+        let (mut parts, attribute) = parts(filter).ok_or_else(syntax)?;
+        if parts
+            .first()
+            .is_some_and(|part| part.name == "configuration")
+        {
+            parts.remove(0);
+        }
+        let leading = parts.iter().take_while(|part| part.entry.is_none()).count();
+        let names = |count: usize| {
+            let names: Vec<&str> = parts[..count]
+                .iter()
+                .map(|part| part.name.as_str())
+                .collect();
+            names.join("/")
+        };
+        let whole = |count: &usize| {
+            let path = names(*count);
+            let mut known = self.sections.keys();
+            known.any(|name| name.eq_ignore_ascii_case(&path))
+        };
+        let last = leading + usize::from(leading < parts.len());
+        let Some(count) = (1..=last).rev().find(whole) else {
+            return Err(self
+                .section_named(&names(leading.max(1).min(parts.len())))
+                .map_or_else(FilterError::Unsound, |_| syntax()));
+        };
+        let section = self.section_named(&names(count))?;
+        if parts[count - 1].entry.is_some() {
+            return Err(syntax());
+        }
+        let mut at = self.section(&section)?;
+        let mut element = ElementPath::default();
+        for part in &parts[count..] {
+            let owner = owner(&section, element.steps());
+            let inner = at.element_named(&part.name);
+            match (&part.entry, inner) {
+                (None, Some((name, inner))) => {
+                    element = element.element(name);
+                    at = inner;
+                }
+                (Some(entry), None) => {
+                    let is_of_it = |collection: &&CollectionSchema| {
+                        let mut names = collection.add.iter();
+                        names.any(|name| name.eq_ignore_ascii_case(&part.name))
+                    };
+                    let Some(collection) = at.collections.iter().find(is_of_it) else {
+                        return Err(Unsound::NoCollection(owner).into());
+                    };
+                    let entry = collection.spelled(entry).unwrap_or_else(|| entry.clone());
+                    element = element.with(Step::Entry(entry));
+                    at = &collection.entry;
+                }
+                (None, None) if at.collections.iter().any(|it| it.is_entry(&part.name)) => {
+                    return Err(syntax());
+                }
+                (None, None) => {
+                    at.element(&owner, &part.name)?;
+                }
+                (Some(_), Some(_)) => return Err(syntax()),
+            }
+        }
+        Ok(Found {
+            attribute: attribute.map(|name| attribute_in(Some(at), &name)),
+            section,
+            element,
+        })
+    }
+
+    /// Whether entries, rather than attributes, are what an element has.
+    pub fn is_collection(&self, section: &SectionPath, element: &ElementPath) -> bool {
+        let schema = self.at(section, element);
+        schema.is_some_and(|schema| !schema.collections.is_empty())
+    }
+
+    /// What IIS writes into an attribute where it is given a number; none where that is not known.
+    pub fn of_number(
+        &self,
+        section: &SectionPath,
+        element: &ElementPath,
+        attribute: &str,
+        number: i64,
+    ) -> Option<String> {
+        let schema = self.at(section, element)?;
+        let name = attribute_in(Some(schema), attribute);
+        schema.attribute(&name).of_number(number)
+    }
+
+    /// The same for an attribute of a new entry.
+    pub fn of_number_in_entry(
+        &self,
+        section: &SectionPath,
+        collection: &ElementPath,
+        attribute: &str,
+        number: i64,
+    ) -> Option<String> {
+        let entry = Selector::of([(attribute, "")]);
+        let (entry, schema) = entry_in(self.at(section, collection), &entry);
+        let (name, _) = entry.attributes().next()?;
+        schema?.attribute(name).of_number(number)
+    }
+
+    /// What is known of an element, however its path is spelled.
+    fn at(&self, section: &SectionPath, element: &ElementPath) -> Option<&ElementSchema> {
+        let section = self.section(section).ok()?;
+        spelled(section, element).1
+    }
+}
+
+impl ElementSchema {
+    fn element_named(&self, name: &str) -> Option<(&str, &Self)> {
+        let mut elements = self.elements.iter();
+        elements
+            .find(|(known, _)| known.eq_ignore_ascii_case(name))
+            .map(|(known, schema)| (known.as_str(), schema))
+    }
+}
+
+impl CollectionSchema {
+    /// The attributes of an entry, if all of them are known.
+    fn spelled(&self, entry: &Selector) -> Option<Selector> {
+        let names = |name: &str| {
+            let mut known = self.entry.attributes.keys();
+            known.find(|known| known.eq_ignore_ascii_case(name))
+        };
+        let attributes: Option<Vec<_>> = entry
+            .attributes()
+            .map(|(name, value)| Some((names(name)?.clone(), value.to_owned())))
+            .collect();
+        attributes.map(Selector)
+    }
+}
+
+/// An attribute's name as a schema spells it.
+fn attribute_in(schema: Option<&ElementSchema>, name: &str) -> String {
+    let mut known = schema
+        .into_iter()
+        .flat_map(|schema| schema.attributes.keys());
+    let found = known.find(|known| known.eq_ignore_ascii_case(name));
+    found.map_or_else(|| name.to_owned(), String::clone)
+}
+
+/// The entry as its collection spells it, and what is known of it.
+fn entry_in<'a>(
+    schema: Option<&'a ElementSchema>,
+    entry: &Selector,
+) -> (Selector, Option<&'a ElementSchema>) {
+    let collections = || schema.into_iter().flat_map(|schema| &schema.collections);
+    let fitting = collections().find_map(|it| Some((it.spelled(entry)?, Some(&it.entry))));
+    fitting.unwrap_or_else(|| {
+        let first = collections().next().map(|it| &it.entry);
+        let attributes = entry.attributes();
+        let attributes = attributes
+            .map(|(name, value)| (attribute_in(first, name), value.to_owned()))
+            .collect();
+        (Selector(attributes), first)
+    })
+}
+
+/// The path as a schema spells it, as far as it is known, and what is known of what it leads to.
+fn spelled<'a>(
+    section: &'a ElementSchema,
+    path: &ElementPath,
+) -> (ElementPath, Option<&'a ElementSchema>) {
+    let mut schema = Some(section);
+    let mut spelled = ElementPath::default();
+    for step in path.steps() {
+        match step {
+            Step::Element(name) => {
+                let inner = schema.and_then(|schema| schema.element_named(name));
+                let own = inner.map_or_else(
+                    // The path of a clearing ends with an attribute.
+                    || attribute_in(schema, name),
+                    |(name, _)| name.to_owned(),
+                );
+                spelled = spelled.element(&own);
+                schema = inner.map(|(_, inner)| inner);
+            }
+            Step::Entry(entry) => {
+                let (entry, inner) = entry_in(schema, entry);
+                spelled = spelled.with(Step::Entry(entry));
+                schema = inner;
+            }
+        }
+    }
+    (spelled, schema)
+}
+
+/// `/a/b[@name='x' and @path='y']/@attribute`, with one slash or two in front or none.
+fn parts(filter: &str) -> Option<(Vec<Part>, Option<String>)> {
+    let text = filter.trim();
+    let mut rest = text
+        .strip_prefix("//")
+        .or_else(|| text.strip_prefix('/'))
+        .unwrap_or(text)
+        .trim_end_matches('/');
+    let mut parts = Vec::new();
+    loop {
+        if let Some(attribute) = rest.strip_prefix('@') {
+            let is_whole = !parts.is_empty() && is_name(attribute);
+            return is_whole.then(|| (parts, Some(attribute.to_owned())));
+        }
+        let end = rest.find(['/', '[']).unwrap_or(rest.len());
+        let (name, after) = rest.split_at(end);
+        if !is_name(name) {
+            return None;
+        }
+        let (entry, after) = match after.strip_prefix('[') {
+            None => (None, after),
+            Some(inside) => {
+                let (entry, after) = conditions(inside)?;
+                (Some(entry), after)
+            }
+        };
+        parts.push(Part {
+            name: name.to_owned(),
+            entry,
+        });
+        if after.is_empty() {
+            return Some((parts, None));
+        }
+        rest = after.strip_prefix('/')?;
+    }
+}
+
+/// `@name='x' and @path="y"]`, and what follows.
+fn conditions(text: &str) -> Option<(Selector, &str)> {
+    let mut attributes: Vec<(String, String)> = Vec::new();
+    let mut rest = text.trim_start();
+    loop {
+        let (name, after) = rest.strip_prefix('@')?.split_once('=')?;
+        let name = name.trim_end();
+        let after = after.trim_start();
+        let quote = after.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
+        let (value, after) = after[1..].split_once(quote)?;
+        if !is_name(name) || !super::is_value(value) {
+            return None;
+        }
+        attributes.push((name.to_owned(), value.to_owned()));
+        let after = after.trim_start();
+        if let Some(after) = after.strip_prefix(']') {
+            return Some((Selector(attributes), after));
+        }
+        rest = after.strip_prefix("and")?.trim_start();
+    }
+}
+
+fn is_name(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SCHEMA: &str = include_str!("tests/schema.xml");
+
+    fn schema() -> Schema {
+        Schema::read([("schema.xml", SCHEMA.as_bytes())]).unwrap()
+    }
+
+    fn filtered(filter: &str) -> Result<String, String> {
+        let found = schema()
+            .filtered(filter)
+            .map_err(|error| error.to_string())?;
+        let attribute = found.attribute.map(|name| format!(" @{name}"));
+        Ok(format!(
+            "{} {}{}",
+            found.section,
+            found.element,
+            attribute.unwrap_or_default()
+        ))
+    }
+
+    #[test]
+    fn filters_lead_to_sections_and_what_is_in_them() {
+        for (filter, expected) in [
+            (
+                "/system.webServer/httpErrors",
+                "system.webServer/httpErrors ",
+            ),
+            (
+                "//SYSTEM.WEBSERVER/httperrors",
+                "system.webServer/httpErrors ",
+            ),
+            (
+                "system.webServer/staticContent/ClientCache",
+                "system.webServer/staticContent clientCache",
+            ),
+            (
+                "/system.webServer/httpErrors/@errormode",
+                "system.webServer/httpErrors  @errorMode",
+            ),
+            (
+                "/system.applicationHost/sites/site[@name='Default Web Site']/Bindings",
+                "system.applicationHost/sites [name='Default Web Site'].bindings",
+            ),
+            (
+                "system.applicationHost/applicationPools/add[@Name=\"a\"]/processModel/@idletimeout",
+                "system.applicationHost/applicationPools [name='a'].processModel @idleTimeout",
+            ),
+            (
+                "/system.webServer/httpErrors/error[@statusCode='404' and @subStatusCode='-1']",
+                "system.webServer/httpErrors [statusCode='404',subStatusCode='-1']",
+            ),
+        ] {
+            assert_eq!(filtered(filter).unwrap(), expected, "{filter}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_of_the_schema_is_refused() {
+        for (filter, said) in [
+            ("/system.webServer/nothing", "the schema has no section"),
+            (
+                "/system.webServer/httpErrors/nothing",
+                "httpErrors has no element \"nothing\"",
+            ),
+            ("/system.webServer/httpErrors/error", "is not understood"),
+            ("/system.webServer/httpErrors/error[1]", "is not understood"),
+            ("/system.webServer/*", "is not understood"),
+            ("", "is not understood"),
+            (
+                "/system.webServer/defaultDocument[@a='b']",
+                "is not understood",
+            ),
+        ] {
+            let refused = filtered(filter).unwrap_err();
+            assert!(refused.contains(said), "{filter}: {refused}");
+        }
+    }
+
+    #[test]
+    fn sections_go_by_their_last_names_too() {
+        let schema = schema();
+        let named = |text| schema.section_named(text).map(|path| path.to_string());
+        assert_eq!(named("HTTPERRORS").unwrap(), "system.webServer/httpErrors");
+        assert!(named("webServer").is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn no_filter_makes_it_panic(filter in "[a-z/@='\"\\[\\]. ]{0,40}") {
+            let _ = schema().filtered(&filter);
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! IIS in RUN lines of whole Dockerfiles, in the style in which they are published: what a line says
+//! comes to the bytes that a recipe's `[iis]` comes to.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use quick_xml::events::Event;
+
+use crate::iis_server::{CONFIG, SERVER, Site};
+
+const POWERSHELL: &str = "# escape=`\nFROM mcr.microsoft.com/windows/servercore/iis:ltsc2019\n\
+    SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop'; $ProgressPreference = 'SilentlyContinue';\"]\n";
+const CMD: &str = "# escape=`\nFROM mcr.microsoft.com/windows/servercore/iis:ltsc2019\n";
+const WEB_CONFIG: &str = "Files/inetpub/wwwroot/web.config";
+
+impl Site {
+    /// Builds a Dockerfile in a folder of its own.
+    fn dockerfile(&self, start: &str, lines: &str) -> assert_cmd::assert::Assert {
+        let folder = self.folder.path().join("app");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("Dockerfile"), format!("{start}{lines}\n")).unwrap();
+        self.build(&["./app"])
+    }
+
+    /// The server's configuration that a Dockerfile comes to.
+    fn of_dockerfile(&self, start: &str, lines: &str) -> String {
+        self.dockerfile(start, lines).success();
+        self.built(CONFIG).unwrap().0
+    }
+
+    /// The one that a recipe comes to.
+    fn of_recipe(&self, settings: &str) -> String {
+        self.recipe("iis", settings);
+        self.build(&["."]).success();
+        self.built(CONFIG).unwrap().0
+    }
+
+    /// Why a Dockerfile is refused, with the line.
+    fn refused(&self, start: &str, lines: &str) -> String {
+        let output = self.dockerfile(start, lines).code(2).get_output().clone();
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+/// What is in an XML file, for someone who knows nothing of how it was written: elements by their
+/// paths, with their attributes.
+fn elements(text: &str) -> Vec<String> {
+    let mut reader = quick_xml::Reader::from_str(text);
+    reader.config_mut().check_end_names = true;
+    let mut path: Vec<String> = Vec::new();
+    let mut all = Vec::new();
+    loop {
+        let event = reader.read_event().unwrap();
+        match &event {
+            Event::Start(tag) | Event::Empty(tag) => {
+                let name = String::from_utf8(tag.name().as_ref().to_vec()).unwrap();
+                let attributes = tag.attributes().map(|attribute| {
+                    let attribute = attribute.unwrap();
+                    let name = String::from_utf8(attribute.key.as_ref().to_vec()).unwrap();
+                    format!(
+                        " {name}={}",
+                        attribute
+                            .normalized_value(quick_xml::XmlVersion::Explicit1_0)
+                            .unwrap()
+                    )
+                });
+                let attributes: String = attributes.collect();
+                all.push(format!("{}/{name}{attributes}", path.join("/")));
+                if matches!(event, Event::Start(_)) {
+                    path.push(name);
+                }
+            }
+            Event::End(_) => {
+                path.pop();
+            }
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    assert!(path.is_empty());
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cmdlets_write_what_a_recipe_writes() {
+    let site = Site::new().await;
+    let lines = r"
+RUN New-Item -Path C:\api, C:\v2 -ItemType Directory
+RUN Import-Module WebAdministration; `
+    New-WebAppPool -Name 'api'; `
+    Set-ItemProperty IIS:\AppPools\api -Name managedRuntimeVersion -Value ''; `
+    Set-ItemProperty IIS:\AppPools\api -Name processModel -Value @{identitytype=2}; `
+    Set-ItemProperty 'IIS:\AppPools\api' -Name processModel.idleTimeout -Value '00:00:00'; `
+    New-Website -Name 'Api' -Port 8080 -PhysicalPath 'C:\api' -ApplicationPool 'api'; `
+    Start-Website -Name Api
+RUN New-WebApplication -Name v2 -Site Api -PhysicalPath C:\v2 -ApplicationPool api; `
+    New-WebBinding -Name Api -Protocol https -Port 8443 -HostHeader api.corp";
+    let settings = r#"
+[[iis.app_pools]]
+name = "api"
+settings = { managedRuntimeVersion = "", "processModel.identityType" = "NetworkService", "processModel.idleTimeout" = "00:00:00" }
+[[iis.sites]]
+name = "Api"
+path = 'C:\api'
+app_pool = "api"
+bindings = ["http/*:8080:", "https/*:8443:api.corp"]
+applications = { "/v2" = { path = 'C:\v2', app_pool = "api" } }
+"#;
+    let made = site.of_dockerfile(POWERSHELL, lines);
+    let expected = site.of_recipe(settings);
+    assert_eq!(elements(&made).len(), elements(&expected).len());
+    assert_eq!(made, expected);
+    assert!(
+        elements(&made).contains(
+            &"configuration/system.applicationHost/applicationPools/add/processModel \
+          identityType=NetworkService idleTimeout=00:00:00"
+                .to_owned()
+        )
+    );
+    site.build(&["./app", "--dry-run"])
+        .success()
+        .stdout(contains("New-Website -Name 'Api'"))
+        .stdout(contains("[name='Api'].bindings:"));
+    let mut after = made.lines();
+    for line in SERVER.lines() {
+        assert!(after.any(|other| other == line), "{line} is lost");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn appcmd_writes_what_a_recipe_writes() {
+    let site = Site::new().await;
+    let lines = r#"
+RUN mkdir C:\api && %windir%\system32\inetsrv\appcmd.exe add apppool /name:api /startMode:alwaysrunning && `
+    %windir%\system32\inetsrv\appcmd add site /name:Api /bindings:http/*:8080: /physicalPath:C:\api && `
+    %windir%\system32\inetsrv\appcmd set app "Api/" /applicationPool:api
+RUN %windir%\system32\inetsrv\appcmd set config "Api" -section:staticContent /+[fileExtension='.x',mimeType='a/b'] /clientCache.cacheControlMode:DisableCache /commit:apphost
+RUN ["C:\\Windows\\System32\\inetsrv\\appcmd.exe", "set", "apppool", "/apppool.name:DefaultAppPool", "/processModel.idleTimeout:00:00:00"]"#;
+    let settings = r#"
+[iis.app_pool]
+settings = { "processModel.idleTimeout" = "00:00:00" }
+[[iis.app_pools]]
+name = "api"
+settings = { startMode = "AlwaysRunning" }
+[[iis.sites]]
+name = "Api"
+path = 'C:\api'
+app_pool = "api"
+bindings = ["http/*:8080:"]
+[[iis.config]]
+section = "system.webServer/staticContent"
+location = "Api"
+add = ["[fileExtension='.x',mimeType='a/b']"]
+set = { "clientCache.cacheControlMode" = "DisableCache" }
+"#;
+    let mut made = elements(&site.of_dockerfile(CMD, lines));
+    let mut expected = elements(&site.of_recipe(settings));
+    // The recipe sets the other pool after those that are new.
+    made.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(made, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_line_changed_the_same_line_and_later_ones_see() {
+    let site = Site::new().await;
+    let appcmd = r"%windir%\system32\inetsrv\appcmd";
+    let config = r"C:\Windows\System32\inetsrv\config\applicationHost.config";
+    let lines = format!(
+        "RUN {appcmd} add apppool /name:one && copy {config} C:\\in-between.config && {appcmd} add apppool /name:two\n\
+         RUN copy {config} C:\\later.config\n\
+         RUN {appcmd} delete apppool one"
+    );
+    site.dockerfile(CMD, &lines).success();
+    let last = site.built(CONFIG).unwrap().0;
+    assert!(last.contains("<add name=\"two\" />") && !last.contains("\"one\""));
+    let again = lines.rsplit_once('\n').unwrap().0;
+    site.dockerfile(CMD, again).success();
+    let later = site.built("Files/later.config").unwrap().0;
+    assert!(later.contains("\"one\"") && later.contains("\"two\""));
+    let first = again.rsplit_once('\n').unwrap().0;
+    let made = site.of_dockerfile(CMD, first);
+    assert_eq!(made, later);
+    let between = site.built("Files/in-between.config").unwrap().0;
+    assert!(between.contains("\"one\"") && !between.contains("\"two\""));
+    // A line that writes the file itself has the last word.
+    fs::write(site.folder.path().join("app/own.config"), SERVER).unwrap();
+    let lines = format!(
+        "COPY own.config /\nRUN {appcmd} add apppool /name:one && copy /y C:\\own.config {config}"
+    );
+    let made = site.of_dockerfile(CMD, &lines);
+    assert_eq!(made, SERVER);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_path_of_a_site_leads_to_its_web_config() {
+    let site = Site::new().await;
+    let set = "Set-WebConfigurationProperty -PSPath 'IIS:\\Sites\\Default Web Site' -Filter";
+    let lines = format!(
+        "RUN {set} '/system.webServer/httpErrors' -Name errorMode -Value Detailed\n\
+         RUN Add-WebConfigurationProperty -PSPath 'MACHINE/WEBROOT/APPHOST/Default Web Site' \
+         -Filter system.webServer/staticContent -Name '.' -Value @{{fileExtension='.x'; mimeType='a/b'}}"
+    );
+    site.dockerfile(POWERSHELL, &lines).success();
+    assert!(site.built(CONFIG).is_none());
+    let (text, _) = site.built(WEB_CONFIG).unwrap();
+    assert_eq!(
+        elements(&text),
+        [
+            "/configuration",
+            "configuration/system.webServer",
+            "configuration/system.webServer/httpErrors errorMode=Detailed",
+            "configuration/system.webServer/staticContent",
+            "configuration/system.webServer/staticContent/mimeMap fileExtension=.x mimeType=a/b",
+        ]
+    );
+    // The file that the build brought keeps what it has.
+    fs::write(
+        site.folder.path().join("app/web.config"),
+        "<configuration><!-- own --><appSettings /></configuration>",
+    )
+    .unwrap();
+    let copied = format!("COPY web.config /inetpub/wwwroot/\n{lines}");
+    site.dockerfile(POWERSHELL, &copied).success();
+    let (text, _) = site.built(WEB_CONFIG).unwrap();
+    assert!(text.contains("<!-- own --><appSettings />") && text.contains("a/b"));
+    // A locked section is not for sites until it is unlocked.
+    let server = "RUN C:\\Windows\\System32\\inetsrv\\appcmd.exe lock config -section:httpErrors\n";
+    let said = site.refused(POWERSHELL, &format!("{server}{lines}"));
+    assert!(
+        said.contains("\"system.webServer/httpErrors\" is locked for the files of sites"),
+        "{said}"
+    );
+    let unlock = server.replace("lock", "unlock");
+    let made = format!("{server}{unlock}{lines}");
+    site.dockerfile(POWERSHELL, &made).success();
+    assert!(site.built(WEB_CONFIG).unwrap().0.contains("Detailed"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_iis_refuses_or_nobody_is_certain_of_is_said_with_its_line() {
+    let site = Site::new().await;
+    for (lines, kind, said) in [
+        (
+            "RUN New-Website -Name w -Port 81 -PhysicalPath C:\\none",
+            "RUN fails",
+            "New-Website: the folder C:\\none is not there",
+        ),
+        (
+            "RUN New-Website -Name w -PhysicalPath C:\\inetpub\\wwwroot",
+            "RUN is not understood",
+            "the site \"Default Web Site\" answers http *:80: already",
+        ),
+        (
+            "RUN Remove-Website 'Default Web Site'; Remove-Website 'Default Web Site'",
+            "RUN fails",
+            "Remove-Website: sites has no entry [name='Default Web Site']",
+        ),
+        (
+            "RUN New-WebAppPool a\nRUN New-WebAppPool a",
+            "RUN fails",
+            "there is an application pool \"a\" already",
+        ),
+        (
+            "RUN Set-ItemProperty IIS:\\AppPools\\DefaultAppPool -Name enable32Bit -Value 1",
+            "RUN fails",
+            "has no attribute \"enable32Bit\"",
+        ),
+        (
+            "RUN Set-ItemProperty IIS:\\AppPools\\DefaultAppPool -Name startMode -Value Service",
+            "RUN fails",
+            "invalid startMode \"Service\": expected OnDemand, AlwaysRunning",
+        ),
+        (
+            "RUN New-Item IIS:\\SslBindings\\0.0.0.0!443 -Value x",
+            "RUN is not understood",
+            "IIS:\\SslBindings\\0.0.0.0!443 is not understood",
+        ),
+        (
+            "RUN C:\\Windows\\System32\\inetsrv\\appcmd set config Default Web Site /section:httpErrors",
+            "RUN fails",
+            "the parameter \"Web\" must begin with / or -",
+        ),
+        (
+            "RUN Get-Website | Remove-Website",
+            "RUN is not understood",
+            "",
+        ),
+    ] {
+        let refused = site.refused(POWERSHELL, lines);
+        let count = POWERSHELL.lines().count() + lines.lines().count();
+        assert!(
+            contains(said).eval(&refused)
+                && refused.contains(&format!("Dockerfile:{count}: {kind}")),
+            "{lines}: {refused}"
+        );
+        assert!(!site.folder.path().join("out").exists(), "{lines}");
+    }
+    // A script that goes on after errors does here too.
+    let goes_on = POWERSHELL.replace("'Stop'", "'Continue'");
+    let made = site.of_dockerfile(
+        &goes_on,
+        "RUN Remove-Website -Name none; New-WebAppPool -Name a",
+    );
+    assert!(made.contains("<add name=\"a\" />"), "{made}");
+    // No IIS, no cmdlets for it.
+    let start = POWERSHELL.replace("windows/servercore/iis:ltsc2019", "windows/nanoserver:1809");
+    let said = site.refused(&start, "RUN New-WebAppPool a");
+    assert!(said.contains("the image has no"), "{said}");
+}
