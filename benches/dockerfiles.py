@@ -192,6 +192,8 @@ class Measure:
                     "build", "--file", str(folder / "Dockerfile"), str(context), "--dry-run",
                     "--host-build", version.removeprefix("10.0."), *options,
                 )  # fmt: skip
+                if done.returncode == 0 and "the plan leaves it out" in done.stderr:
+                    return Outcome("refused", "what a line does depends on what is downloaded")
                 if done.returncode == 0:
                     return Outcome("needs --stage" if replaced else "whole", "")
                 said = next((line for line in done.stderr.splitlines() if line.startswith("error: ")), done.stderr[-500:])

@@ -194,6 +194,8 @@ impl Build {
             let mut images = request
                 .plan(!self.tags.no_index, &registry, session)
                 .await?;
+            let bringing = request.bring(&mut images, &registry, &mut supply, session);
+            bringing.await?;
             let (engine, reason) = self.engine.choose(images.iter().map(|image| &image.plan));
             let purpose = match engine {
                 _ if self.dry_run => Purpose::Rehearsal,

@@ -20,13 +20,13 @@ use crate::dockerfile::Outline;
 use crate::dockerfile::stages::{Request, Stages};
 use crate::engine::downloads::{Lock, Manner, Supply};
 use crate::engine::inside::{Purpose, look_inside};
-use crate::engine::plans::{Blueprint, BuildRequest, PlanError, PlannedImage, TargetHost};
+use crate::engine::plans::{Blueprint, BuildRequest, Lacking, PlanError, PlannedImage, TargetHost};
 use crate::layer::secrets;
 use crate::oci::base::{BaseRegistry, HostProcessBase, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 use crate::recipe::dockerignore::FILE_NAME;
-use crate::recipe::{Plan, Recipe, Settings, Wants, shipped};
+use crate::recipe::{Plan, Recipe, Settings, shipped};
 use crate::rollout::command_line;
 
 /// The flag that has downloads noted.
@@ -351,7 +351,23 @@ impl Wanted<'_> {
         Ok(())
     }
 
-    /// Brings what is downloaded, and carries a Dockerfile out on bases of which more is known by now.
+    /// Brings what is downloaded, as far as that is known before anyone has looked inside the bases.
+    pub(super) async fn bring(
+        &self,
+        images: &mut [PlannedImage],
+        registry: &Registry,
+        supply: &mut Supply,
+        session: &Session,
+    ) -> Result<(), Failure> {
+        let hosts = self.hosts.targets();
+        let request = self.request(&hosts, true);
+        let progress = display(session);
+        let bringing = request.look_again(images, registry, supply, &progress, false);
+        bringing.await?;
+        Ok(())
+    }
+
+    /// Carries a Dockerfile out on bases of which more is known by now, and brings what is lacking.
     pub(super) async fn look_again(
         &self,
         images: &mut [PlannedImage],
@@ -363,7 +379,7 @@ impl Wanted<'_> {
         let request = self.request(&hosts, true);
         let progress = display(session);
         let told = notes(images);
-        let looking = request.look_again(images, registry, supply, &progress);
+        let looking = request.look_again(images, registry, supply, &progress, true);
         let lacking = looking.await?;
         tell_what_is_lacking(&lacking, supply, session);
         for note in notes(images).difference(&told) {
@@ -470,9 +486,9 @@ fn notes(images: &[PlannedImage]) -> BTreeSet<String> {
 }
 
 /// Tells what a build would download first.
-fn tell_what_is_lacking(lacking: &Wants, supply: &Supply, session: &Session) {
-    let not_pinned = supply.not_pinned(lacking);
-    for (url, want) in lacking {
+fn tell_what_is_lacking(lacking: &Lacking, supply: &Supply, session: &Session) {
+    let not_pinned = supply.not_pinned(&lacking.files);
+    for (url, want) in &lacking.files {
         if not_pinned.contains(&url.as_str()) {
             session.warn(format_args!(
                 "{}: nothing says what {url} has to be: build with {UPDATE_LOCK} once",
@@ -481,6 +497,11 @@ fn tell_what_is_lacking(lacking: &Wants, supply: &Supply, session: &Session) {
         } else {
             session.note(format_args!("{}: a build downloads {url}", want.place));
         }
+    }
+    for place in &lacking.unclear {
+        session.note(format_args!(
+            "{place}: what it does is known when that is here: the plan leaves it out"
+        ));
     }
 }
 

@@ -162,9 +162,16 @@ impl Supply {
         })
     }
 
-    /// Brings all files that are not here yet, several at once.
-    pub async fn bring(&mut self, wants: &Wants, http: &Http) -> Result<(), SupplyError> {
+    /// What of files is not here.
+    pub fn lacking(&self, mut wants: Wants) -> Wants {
+        wants.retain(|url, _| !self.here.contains_key(url));
+        wants
+    }
+
+    /// Brings all files that are not here yet, several at once, and says whether one came.
+    pub async fn bring(&mut self, wants: &Wants, http: &Http) -> Result<bool, SupplyError> {
         self.check(wants)?;
+        let before = self.here.len();
         let lacking = wants
             .iter()
             .filter(|(url, _)| !self.here.contains_key(*url));
@@ -186,7 +193,7 @@ impl Supply {
             }
             self.here.insert(url, downloaded);
         }
-        Ok(())
+        Ok(self.here.len() > before)
     }
 
     async fn one(

@@ -22,9 +22,7 @@ use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::Source;
 use crate::progress::Progress;
-use crate::recipe::{
-    NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings, Want, Wants,
-};
+use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings, Wants};
 use crate::windows::compat::{HostBuild, generation};
 use crate::windows::inside::{Inside, Unseen};
 use crate::windows::search_path::VARIABLE;
@@ -264,6 +262,15 @@ impl Diagnose for PlanError {
     }
 }
 
+/// What is not here, where servers are not asked.
+#[derive(Debug, Default)]
+pub struct Lacking {
+    /// What is to be downloaded.
+    pub files: Wants,
+    /// Lines of a Dockerfile of which it is not known what they do before that.
+    pub unclear: BTreeSet<String>,
+}
+
 /// The bases that were found, and which host gets which.
 struct FoundBases {
     /// The oldest hosts of those that share an image, in order.
@@ -342,6 +349,7 @@ impl BuildRequest<'_> {
             };
             let outcome = stages.evaluate_unseen(&inputs)?;
             inputs.lacking = outcome.lacking;
+            inputs.wants = outcome.wants;
             let Some((base, set_aside)) = own else {
                 unreachable!("the wanted stage's base is one of its bases");
             };
@@ -376,10 +384,12 @@ impl BuildRequest<'_> {
         images: &mut [PlannedImage],
         registry: &Registry,
         supply: &mut Supply,
-    ) -> Result<Wants, PlanError> {
+    ) -> Result<Lacking, PlanError> {
         let mut wants = Wants::new();
         for image in &*images {
-            add(&mut wants, image.plan.wants(recipe.origin()));
+            for (url, want) in image.plan.wants(recipe.origin()) {
+                want.added_to(&mut wants, &url);
+            }
         }
         supply.bring(&wants, registry.http()).await?;
         for image in images {
@@ -388,26 +398,30 @@ impl BuildRequest<'_> {
                 .downloads_mut()
                 .for_each(|file| supply.tell(file));
         }
-        wants.retain(|url, _| !supply.here().contains_key(url));
-        Ok(wants)
+        Ok(Lacking {
+            files: supply.lacking(wants),
+            ..Lacking::default()
+        })
     }
 
     /// Takes files of other images out of them and brings those of servers, and carries a Dockerfile
-    /// out once more, on bases of which more is known by now. What is lacking then is told: servers
-    /// may not have been asked.
+    /// out once more, before anyone has looked inside the bases or on what is known of them then. What
+    /// is lacking in the end is told: servers may not have been asked.
     pub async fn look_again(
         &self,
         images: &mut [PlannedImage],
         registry: &Registry,
         supply: &mut Supply,
         progress: &Arc<dyn Progress>,
-    ) -> Result<Wants, PlanError> {
+        is_seen: bool,
+    ) -> Result<Lacking, PlanError> {
         let stages = match &self.blueprint {
             Blueprint::Recipe(recipe, _) => {
                 return self.bring(recipe, images, registry, supply).await;
             }
             Blueprint::Dockerfile(stages) => stages,
         };
+        let mut lacking = Lacking::default();
         let mut known: Vec<(Digest, BTreeSet<String>, ImageFiles)> = Vec::new();
         for image in images {
             let inputs = &mut image.stage_inputs;
@@ -436,13 +450,28 @@ impl BuildRequest<'_> {
                         inputs.files.entry(name.clone()).or_default().extend(files);
                     }
                 }
-                let outcome = stages.evaluate(inputs)?;
-                if outcome.lacking.is_empty() {
+                let came = supply.bring(&inputs.wants, registry.http()).await?;
+                inputs.downloads.clone_from(supply.here());
+                let outcome = if is_seen {
+                    stages.evaluate(inputs)?
+                } else {
+                    stages.evaluate_unseen(inputs)?
+                };
+                let is_whole = outcome.lacking.is_empty();
+                let is_same = outcome.wants == inputs.wants && !came;
+                if is_whole && (is_same || supply.lacking(outcome.wants.clone()).is_empty()) {
                     break outcome;
                 }
                 inputs.lacking = outcome.lacking;
+                inputs.wants = outcome.wants;
             };
-            image.plan.instructions = Some(outcome.instructions);
+            let mut instructions = outcome.instructions;
+            instructions
+                .downloads_mut()
+                .for_each(|file| supply.tell(file));
+            image.plan.instructions = Some(instructions);
+            lacking.files.extend(supply.lacking(outcome.wants));
+            lacking.unclear.extend(outcome.unclear);
             let known = &mut image.plan.notes;
             for note in outcome.notes {
                 if !known.contains(&note) {
@@ -450,7 +479,7 @@ impl BuildRequest<'_> {
                 }
             }
         }
-        Ok(Wants::new())
+        Ok(lacking)
     }
 
     /// The hosts whose bases are looked for: of those that share an image the oldest.
@@ -567,27 +596,6 @@ impl BuildRequest<'_> {
     fn shares(&self) -> bool {
         self.is_shared && self.wanted == Match::Nearest
     }
-}
-
-/// Takes in what else is wanted.
-fn add(wants: &mut Wants, more: Wants) {
-    for (url, want) in more {
-        match wants.get_mut(&url) {
-            Some(known) => add_want(known, want),
-            None => {
-                wants.insert(url, want);
-            }
-        }
-    }
-}
-
-fn add_want(known: &mut Want, more: Want) {
-    for digest in more.digests {
-        if !known.digests.contains(&digest) {
-            known.digests.push(digest);
-        }
-    }
-    known.follows &= more.follows;
 }
 
 /// What to say where a Dockerfile names another Windows than the host gets.

@@ -20,6 +20,7 @@ pub struct Hasher(State);
 
 #[derive(Clone)]
 enum State {
+    Md5(md5::Md5),
     Sha1(sha1::Sha1),
     Sha256(Sha256),
     Sha384(Box<Sha384>),
@@ -34,22 +35,41 @@ impl Default for Hasher {
 }
 
 impl Hasher {
-    /// A hasher of the algorithm that `digest` was made with, if that is known: SHA-2, or SHA-1, with
-    /// which nobody should promise anything any more.
+    /// A hasher for MD5, which anybody can make fit.
+    pub fn md5() -> Self {
+        Self(State::Md5(md5::Md5::new()))
+    }
+
+    /// A hasher for SHA-1, with which nobody should promise anything any more.
+    pub fn sha1() -> Self {
+        Self(State::Sha1(sha1::Sha1::new()))
+    }
+
+    /// A hasher for SHA-384.
+    pub fn sha384() -> Self {
+        Self(State::Sha384(Box::new(Sha384::new())))
+    }
+
+    /// A hasher for SHA-512.
+    pub fn sha512() -> Self {
+        Self(State::Sha512(Box::new(Sha512::new())))
+    }
+
+    /// A hasher of the algorithm that `digest` was made with, if that is known: SHA-2 or SHA-1.
     pub fn like(digest: &Digest) -> Option<Self> {
-        let state = match digest.algorithm() {
-            DigestAlgorithm::Sha256 => State::Sha256(Sha256::new()),
-            DigestAlgorithm::Sha384 => State::Sha384(Box::new(Sha384::new())),
-            DigestAlgorithm::Sha512 => State::Sha512(Box::new(Sha512::new())),
-            other if other.as_ref() == "sha1" => State::Sha1(sha1::Sha1::new()),
-            _ => return None,
-        };
-        Some(Self(state))
+        match digest.algorithm() {
+            DigestAlgorithm::Sha256 => Some(Self::default()),
+            DigestAlgorithm::Sha384 => Some(Self::sha384()),
+            DigestAlgorithm::Sha512 => Some(Self::sha512()),
+            other if other.as_ref() == "sha1" => Some(Self::sha1()),
+            _ => None,
+        }
     }
 
     /// Takes the next piece.
     pub fn update(&mut self, bytes: &[u8]) {
         match &mut self.0 {
+            State::Md5(hash) => hash.update(bytes),
             State::Sha1(hash) => hash.update(bytes),
             State::Sha256(hash) => hash.update(bytes),
             State::Sha384(hash) => hash.update(bytes),
@@ -77,6 +97,7 @@ impl Hasher {
     /// The digest of all pieces.
     pub fn finish(self) -> Digest {
         match self.0 {
+            State::Md5(hash) => digest("md5", &hash.finalize()),
             State::Sha1(hash) => digest("sha1", &hash.finalize()),
             State::Sha256(hash) => digest("sha256", &hash.finalize()),
             State::Sha384(hash) => digest("sha384", &hash.finalize()),

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
+use crate::foreign::without_password;
+
 /// A URL as it may be shown: queries carry signatures and upload states, user parts carry secrets.
 pub fn shown(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), host_of(url), url.path())
@@ -20,9 +22,10 @@ pub fn host_of(url: &Url) -> String {
 
 /// The URL of a file, as people write it.
 pub fn download_url(text: &str) -> Result<Url, String> {
+    let hidden = without_password(text);
     let url: Url = text
         .parse()
-        .map_err(|error| format!("invalid URL {text:?}: {error}"))?;
+        .map_err(|error| format!("invalid URL {hidden:?}: {error}"))?;
     let secret = !url.username().is_empty() || url.password().is_some();
     match url.scheme() {
         // Others would read it in the image and in what is noted about it.
@@ -32,7 +35,7 @@ pub fn download_url(text: &str) -> Result<Url, String> {
         )),
         "http" | "https" => Ok(url),
         _ => Err(format!(
-            "invalid URL {text:?}: expected https:// or http://"
+            "invalid URL {hidden:?}: expected https:// or http://"
         )),
     }
 }

@@ -9,7 +9,8 @@ use super::plan::PlannedFile;
 use super::source::{Download, Embedded, FileSource};
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError, Settings, dockerignore};
-use crate::diagnose::in_one_line;
+use crate::diagnose::{Excerpt, in_one_line};
+use crate::foreign::without_password;
 use crate::net::{download_url, name_in};
 use crate::windows::path::ImagePath;
 
@@ -95,7 +96,14 @@ impl Recipe {
         values: &Values,
     ) -> Result<(Download, Option<String>), RecipeError> {
         let url = self.resolve(text, values)?;
-        let parsed = download_url(&url).map_err(|problem| self.error(text, problem))?;
+        let parsed = download_url(&url).map_err(|problem| {
+            let mut error = self.error(text, problem);
+            if let RecipeError::Invalid { excerpt, .. } = &mut error {
+                // It may have a password in it.
+                **excerpt = Excerpt::of_argument(&without_password(&url), 0..0);
+            }
+            error
+        })?;
         let mut download = Download::at(&url);
         if let Some(text) = &entry.sha256 {
             let hash = self.resolve(text, values)?.to_ascii_lowercase();

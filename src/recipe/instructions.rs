@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::source::FileSource;
+use super::source::{Download, FileSource};
 use crate::foreign::Foreign;
 use crate::oci::document::ContainerConfig;
 use crate::windows::access::Access;
@@ -93,6 +93,16 @@ impl PlannedLayer {
 }
 
 impl Instructions {
+    /// The files that are downloaded.
+    pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
+        let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
+        let entries = layers.flat_map(|layer| &mut layer.entries);
+        entries.filter_map(|entry| match &mut entry.content {
+            PlannedContent::File(FileSource::Download(download)) => Some(download),
+            _ => None,
+        })
+    }
+
     /// The layers, in order.
     pub fn layers(&self) -> impl Iterator<Item = &PlannedLayer> {
         self.steps.iter().filter_map(|step| step.layer.as_ref())
@@ -111,6 +121,16 @@ impl fmt::Display for Instructions {
             writeln!(f, "{kind:<12}{}", Foreign(&step.created_by))?;
             for edit in step.layer.iter().flat_map(|layer| &layer.iis) {
                 writeln!(f, "iis         {}", Foreign(edit.to_string()))?;
+            }
+            for entry in step.layer.iter().flat_map(|layer| &layer.entries) {
+                if let PlannedContent::File(source @ FileSource::Download(_)) = &entry.content {
+                    writeln!(
+                        f,
+                        "file        {} from {}",
+                        Foreign(&entry.path),
+                        Foreign(source)
+                    )?;
+                }
             }
         }
         let config = &self.container;

@@ -194,13 +194,13 @@ impl Plan {
             let FileSource::Download(download) = &file.source else {
                 continue;
             };
-            let want = wants.entry(download.url.clone()).or_insert_with(|| Want {
-                digests: Vec::new(),
+            let want = Want {
+                digests: download.digest.iter().cloned().collect(),
                 name: file.target.components().last().cloned().unwrap_or_default(),
                 follows: true,
                 place: place.to_owned(),
-            });
-            want.digests.extend(download.digest.clone());
+            };
+            want.added_to(&mut wants, &download.url);
         }
         wants
     }

@@ -53,6 +53,25 @@ pub struct Want {
     pub place: String,
 }
 
+impl Want {
+    /// Takes it among others, where it may be already.
+    pub fn added_to(self, wants: &mut Wants, url: &str) {
+        match wants.get_mut(url) {
+            Some(known) => {
+                for digest in self.digests {
+                    if !known.digests.contains(&digest) {
+                        known.digests.push(digest);
+                    }
+                }
+                known.follows &= self.follows;
+            }
+            None => {
+                wants.insert(url.to_owned(), self);
+            }
+        }
+    }
+}
+
 /// Files that have to be downloaded, by their URLs.
 pub type Wants = BTreeMap<String, Want>;
 

@@ -45,25 +45,27 @@ fn said(command: &mut assert_cmd::Command, code: i32) -> String {
     said
 }
 
-/// What a build puts into its last layer at a path.
+/// What a build puts into the image at a path.
 fn built(site: &Site, arguments: &[&str], path: &str) -> Vec<u8> {
     let _ = fs::remove_dir_all(site.path("layout"));
     let mut command = build(site, arguments);
     let built = json_of(command.args(["--tag", "1", "--output", "oci:layout"]));
     let layers = built["images"][0]["layers"].as_array().unwrap();
-    let digest = layers.last().unwrap()["digest"].as_str().unwrap();
-    let blob = site.path(&format!("layout/blobs/{}", digest.replace(':', "/")));
-    let tar = flate2::read::GzDecoder::new(fs::File::open(blob).unwrap());
-    let mut archive = tar::Archive::new(tar);
-    for entry in archive.entries().unwrap() {
-        let mut entry = entry.unwrap();
-        if entry.path().unwrap().to_str() == Some(&format!("Files/{path}")) {
-            let mut bytes = Vec::new();
-            std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
-            return bytes;
+    for layer in layers.iter().rev().filter(|it| it["from"] == "recipe") {
+        let digest = layer["digest"].as_str().unwrap();
+        let blob = site.path(&format!("layout/blobs/{}", digest.replace(':', "/")));
+        let tar = flate2::read::GzDecoder::new(fs::File::open(blob).unwrap());
+        let mut archive = tar::Archive::new(tar);
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            if entry.path().unwrap().to_str() == Some(&format!("Files/{path}")) {
+                let mut bytes = Vec::new();
+                std::io::Read::read_to_end(&mut entry, &mut bytes).unwrap();
+                return bytes;
+            }
         }
     }
-    panic!("{path} is not in the layer");
+    panic!("{path} is not in a layer");
 }
 
 #[test]
@@ -282,4 +284,217 @@ fn the_cache_has_its_size_and_what_is_damaged_in_it_is_fetched_again() {
     assert_eq!(built(&site, &cache, "app/tool.exe"), tool());
     assert_eq!(server.requests(), ["/tools/tool.exe"]);
     assert_eq!(fs::read(&kept).unwrap(), tool());
+}
+
+/// A Dockerfile.
+fn dockerfile(site: &Site, instructions: &str) {
+    let text = format!("FROM mcr.microsoft.com/windows/servercore:1809\n{instructions}\n");
+    site.write("app/Dockerfile", text);
+}
+
+/// The same under PowerShell.
+fn script(site: &Site, line: &str) {
+    let shell = "SHELL [\"powershell\", \"-Command\", \"$ErrorActionPreference = 'Stop';\"]";
+    dockerfile(site, &format!("# escape=`\n{shell}\nRUN {line}"));
+}
+
+fn site_with_servercore() -> Site {
+    let site = Site::new();
+    site.registry
+        .with(|stored| {
+            crate::demo::add_base_images(stored, "mcr/windows/servercore", &crate::site::HOSTS)
+        })
+        .unwrap();
+    site
+}
+
+#[test]
+fn add_takes_what_a_url_has_as_it_is() {
+    let (site, server) = (site_with_servercore(), FileServer::start());
+    server.put("/a%20b/tool%201.zip", "not unpacked");
+    server.put("/other.tar.gz", "nor this");
+    let (one, two) = (
+        server.url("/a%20b/tool%201.zip"),
+        server.url("/other.tar.gz"),
+    );
+    let sha512 = hex::encode(sha2::Sha512::digest(b"nor this"));
+    dockerfile(
+        &site,
+        &format!(
+            "WORKDIR /w\nADD --checksum=sha256:{} {one} ./\nADD --checksum=sha512:{sha512} {two} /x/y\n\
+             FROM mcr.microsoft.com/windows/servercore:1809\nCOPY --from=0 /w /from-here/\n\
+             ADD --checksum=sha512:{sha512} {two} /x/y",
+            sha256(b"not unpacked")
+        ),
+    );
+    assert_eq!(built(&site, &[], "from-here/tool 1.zip"), b"not unpacked");
+    assert_eq!(built(&site, &[], "x/y"), b"nor this");
+    let mut asked = server.requests();
+    asked.sort();
+    assert_eq!(asked, ["/a%20b/tool%201.zip", "/other.tar.gz"]);
+    // Every host takes the same file.
+    let mut both = build(&site, &["--host-build", "20348.2402"]);
+    assert!(
+        both.args(["--output", "oci:both"])
+            .output()
+            .unwrap()
+            .status
+            .success()
+    );
+    assert_eq!(server.requests().len(), 2);
+
+    let sha = sha256(b"other");
+    for (instruction, words) in [
+        (
+            format!("ADD --checksum=md5:00 {one} /x/"),
+            "expected sha256:, sha384: or sha512:",
+        ),
+        (
+            format!("ADD --checksum=sha256:{sha} {one} {two} /x/"),
+            "--checksum is for one URL",
+        ),
+        (
+            format!("ADD --checksum=sha256:{sha} Dockerfile /x/"),
+            "--checksum is for one URL",
+        ),
+        (format!("COPY {one} /x/"), "ADD takes http://"),
+        (
+            "ADD https://example.com/a.git /x/".to_owned(),
+            "is a Git repository",
+        ),
+        (
+            "ADD https://me:secret@example.com/a.zip /x/".to_owned(),
+            "a user or a password",
+        ),
+        ("ADD https://example.com/ /x/".to_owned(), "names no file"),
+        (
+            "ADD ftp://example.com/a /x/".to_owned(),
+            "expected https:// or http://",
+        ),
+        (
+            "RUN curl -o C:\\a https://a:b@example.com/a".to_owned(),
+            "a user or a password",
+        ),
+    ] {
+        dockerfile(&site, &instruction);
+        let refused = said(&mut build(&site, &["--dry-run"]), 2);
+        assert!(refused.contains(words), "{instruction}: {refused}");
+        assert!(!refused.contains("secret"), "{refused}");
+    }
+    let url = "https://me:secret@example.com/a.zip";
+    site.write(
+        "other/recipe.toml",
+        format!("name = \"a\"\nbase = \"nanoserver\"\n[[files]]\nurl = \"{url}\"\nto = '/a'\n"),
+    );
+    let refused = said(site.build("./other").args(HOST), 2);
+    assert!(
+        refused.contains("recipe.toml:4:7: https://example.com/a.zip has"),
+        "{refused}"
+    );
+    assert!(!refused.contains("secret"), "{refused}");
+    dockerfile(&site, &format!("ADD --checksum=sha256:{sha} {one} /x/"));
+    let wrong = said(build(&site, &[]).args(["--output", "oci:wrong"]), 3);
+    assert!(wrong.contains(&format!("expected sha256:{sha}")), "{wrong}");
+    assert!(!site.path("wrong").exists());
+}
+
+#[test]
+fn a_digest_that_a_line_checks_pins_what_it_downloads() {
+    let (site, server) = (
+        site_with_servercore(),
+        FileServer::with("/tool.exe", tool()),
+    );
+    let url = server.url("/tool.exe");
+    script(
+        &site,
+        &format!(
+            "Invoke-WebRequest -Uri {url} -OutFile C:\\get.exe; \
+             if ((Get-FileHash C:\\get.exe -Algorithm sha256).Hash -ne '{}') {{ Write-Host 'FAILED!'; exit 1; }}; \
+             New-Item -Type Directory C:\\tools; Move-Item C:\\get.exe C:\\tools\\tool.exe",
+            sha256(&tool())
+        ),
+    );
+    let noted = said(&mut build(&site, &["--dry-run"]), 0);
+    assert!(
+        noted.contains(&format!("Dockerfile:4: a build downloads {url}")),
+        "{noted}"
+    );
+    assert_eq!(server.requests(), [""; 0]);
+    for _ in 0..2 {
+        assert_eq!(built(&site, &[], "tools/tool.exe"), tool());
+    }
+    assert_eq!(server.requests(), ["/tool.exe"]);
+    let text = build(&site, &["--dry-run"]).output().unwrap().stdout;
+    let text = String::from_utf8(text).unwrap();
+    let line = format!(
+        "file        C:\\tools\\tool.exe from {url} (sha256:{})",
+        sha256(&tool())
+    );
+    assert!(text.contains(&line), "{text}");
+    let dry = json_of(build(&site, &["--dry-run"]).arg("-q"));
+    let entries = &dry["plans"][0]["instructions"]["steps"][1]["layer"]["entries"];
+    let file = &entries[1]["content"]["file"]["download"];
+    assert_eq!(file["url"], json!(url));
+    assert_eq!(file["digest"], json!(format!("sha256:{}", sha256(&tool()))));
+
+    // MD5 and SHA-1 are held to and pin nothing.
+    let line = |hash: &str| {
+        format!(
+            "(New-Object System.Net.WebClient).DownloadFile('{url}', 'C:\\a.exe'); \
+             if ((Get-FileHash C:\\a.exe -Algorithm MD5).Hash -ne '{hash}') {{ throw 'wrong' }}"
+        )
+    };
+    script(&site, &line(&"0".repeat(32)));
+    let refused = said(&mut build(&site, &[]), 2);
+    assert!(refused.contains("nothing says what http://"), "{refused}");
+    let noting = ["--update-lock", "--insecure-registry", &server.host()];
+    let failed = said(build(&site, &noting).args(["--output", "oci:no"]), 2);
+    assert!(
+        failed.contains("RUN fails") && failed.contains("has md5:"),
+        "{failed}"
+    );
+    assert!(!site.path("app/wincimg.lock").exists());
+    assert!(!site.path("no").exists());
+}
+
+#[test]
+fn what_depends_on_a_download_is_done_once_it_is_here() {
+    let (site, server) = (site_with_servercore(), FileServer::start());
+    server.put("/version.txt", "1.4");
+    server.put("/tool-1.4.exe", tool());
+    let url = server.url("/tool-");
+    script(
+        &site,
+        &format!(
+            "Invoke-WebRequest {} -OutFile C:\\version.txt; $v = Get-Content -Raw C:\\version.txt; \
+             Invoke-WebRequest \"{url}$v.exe\" -OutFile C:\\tool.exe; Remove-Item C:\\version.txt\n\
+             RUN if (Test-Path C:\\tool.exe) {{ Set-Content C:\\found.txt yes }}",
+            server.url("/version.txt")
+        )
+        .replace('\"', "\\\""),
+    );
+    let noted = said(&mut build(&site, &["--dry-run"]), 0);
+    assert!(
+        noted.contains("Dockerfile:4: what it does is known when that is here"),
+        "{noted}"
+    );
+    let noting = ["--update-lock", "--insecure-registry", &server.host()];
+    assert_eq!(built(&site, &noting, "tool.exe"), tool());
+    assert_eq!(built(&site, &[], "found.txt"), b"yes\r\n");
+    assert_eq!(server.requests(), ["/version.txt", "/tool-1.4.exe"]);
+    let lock = site.text("app/wincimg.lock");
+    assert_eq!(lock.matches("[[download]]").count(), 2, "{lock}");
+}
+
+#[test]
+fn curl_follows_where_it_is_told_to() {
+    let (site, server) = (site_with_servercore(), FileServer::with("/new", tool()));
+    server.redirect("/old", "/new");
+    let noting = ["--update-lock", "--insecure-registry", &server.host()];
+    let url = server.url("/old");
+    dockerfile(&site, &format!("RUN curl -so C:\\tool.exe {url}"));
+    let refused = said(build(&site, &noting).args(["--output", "oci:no"]), 3);
+    assert!(refused.contains("curl follows only with -L"), "{refused}");
+    dockerfile(&site, &format!("RUN curl -sLo C:\\tool.exe {url}"));
+    assert_eq!(built(&site, &noting, "tool.exe"), tool());
 }

@@ -26,7 +26,7 @@ use machine::Machine;
 use traced::Traced;
 use variables::Variables;
 
-pub use image::{Access, Action, Entry, Iis, Image, Seen, Service, ServiceStart};
+pub use image::{Access, Action, Algorithm, Entry, Iis, Image, Seen, Service, ServiceStart};
 pub use trouble::{Trouble, TroubleKind};
 
 /// What stands after `RUN`.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::diagnose::{Blame, Diagnose, Excerpt};
+use crate::foreign::without_password;
 use crate::files::like;
 
 /// Why a Dockerfile does not come to an image.
@@ -54,7 +55,7 @@ impl StageError {
             file: file.display().to_string(),
             line,
             problem: problem.into(),
-            text: text.to_owned(),
+            text: hidden(text),
             hint: None,
             remedy: Remedy::None,
         }
@@ -82,6 +83,19 @@ impl StageError {
         }
         self
     }
+}
+
+/// A line without passwords in its URLs.
+fn hidden(text: &str) -> String {
+    let words = text.split_inclusive(|c: char| c.is_whitespace() || "'\"".contains(c));
+    let shown = words.map(|word| {
+        if word.contains("://") {
+            without_password(word)
+        } else {
+            word.into()
+        }
+    });
+    shown.collect()
 }
 
 impl Diagnose for StageError {

@@ -5,6 +5,7 @@
 //! given to it; what it lacks it answers as [`Need`]s, and is asked again when they are there.
 
 mod copy;
+mod download;
 mod error;
 mod files;
 mod paths;
@@ -28,9 +29,10 @@ use super::run::{Trouble, TroubleKind};
 use super::source::Dockerfile;
 use crate::diagnose::in_one_line;
 use crate::inspect::Taken;
+use crate::net::Downloaded;
 use crate::oci::document::ContainerConfig;
 use crate::recipe::dockerignore::Ignore;
-use crate::recipe::{FileSource, Instructions, PlannedContent, PlannedLayer};
+use crate::recipe::{FileSource, Instructions, PlannedContent, PlannedLayer, Wants};
 use crate::windows::iis::{schema_files, server_config};
 use crate::windows::inside::{Inside, Needs};
 use crate::windows::quoting::Escape;
@@ -109,6 +111,10 @@ pub struct Inputs {
     pub files: BTreeMap<String, ImageFiles>,
     /// What of images is still lacking: paths by the names of the images.
     pub lacking: BTreeMap<String, BTreeSet<String>>,
+    /// Files that were downloaded, by their URLs.
+    pub downloads: BTreeMap<String, Downloaded>,
+    /// All files that are to be, as far as that is known.
+    pub wants: Wants,
 }
 
 /// What a Dockerfile comes to on its bases.
@@ -120,6 +126,10 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Paths in images that have to be taken out of them first.
     pub lacking: BTreeMap<String, BTreeSet<String>>,
+    /// What is downloaded, whether it is here or not.
+    pub wants: Wants,
+    /// Lines of which it is not known what they do before more of that is here.
+    pub unclear: Vec<String>,
 }
 
 /// One evaluation.
@@ -127,8 +137,10 @@ struct Evaluation<'a> {
     stages: &'a Stages,
     inputs: &'a Inputs,
     lacking: BTreeMap<String, BTreeSet<String>>,
+    wants: Wants,
     done: HashMap<usize, Rc<State>>,
     notes: Vec<String>,
+    unclear: Vec<String>,
 }
 
 impl Stages {
@@ -327,6 +339,8 @@ impl Stages {
                     },
                 },
                 notes: Vec::new(),
+                wants: Wants::new(),
+                unclear: Vec::new(),
             }),
             (outcome, _) => outcome,
         }
@@ -338,14 +352,18 @@ impl Stages {
             stages: self,
             inputs,
             lacking: BTreeMap::new(),
+            wants: Wants::new(),
             done: HashMap::new(),
             notes: Vec::new(),
+            unclear: Vec::new(),
         };
         let state = evaluation.made(self.target)?;
         let mut notes = evaluation.notes;
         notes.dedup();
         Ok(Outcome {
             lacking: evaluation.lacking,
+            wants: evaluation.wants,
+            unclear: evaluation.unclear,
             instructions: Instructions {
                 steps: state.steps.clone(),
                 container: state.config.clone(),
@@ -498,7 +516,9 @@ impl Evaluation<'_> {
                 if let Some(text) = &mut copy.checksum {
                     *text = expanded(state, text)?.text;
                 }
-                self.copy(index, state, step, &copy)?;
+                if let Err(error) = self.copy(index, state, step, &copy) {
+                    self.put_off(state, step, copied(&copy), error)?;
+                }
             }
             Kind::Cmd(program) => state.cmd(program.clone()),
             Kind::Entrypoint(program) => state.entrypoint(program.clone()),
@@ -521,14 +541,53 @@ impl Evaluation<'_> {
         program: &Program,
     ) -> Result<(), StageError> {
         let stages = self.stages;
-        let done = run::carry_out(state, program)
-            .map_err(|trouble| stages.not_run(&stages.all[index], step, &trouble))?;
         let place = format!("{}:{}", stages.file.display(), step.line);
+        let fetching = run::Fetching {
+            place: &place,
+            here: &self.inputs.downloads,
+            wants: &mut self.wants,
+        };
+        let done = match run::carry_out(state, program, fetching) {
+            Ok(done) => done,
+            Err(trouble) => {
+                let may_wait = match trouble.kind {
+                    TroubleKind::Later => true,
+                    TroubleKind::NotKnown | TroubleKind::Fails => !self.unclear.is_empty(),
+                    _ => false,
+                };
+                let error = stages.not_run(&stages.all[index], step, &trouble);
+                if !may_wait {
+                    return Err(error);
+                }
+                return self.put_off(state, step, step.text.clone(), error);
+            }
+        };
         let notes = done.notes.into_iter();
         self.notes
             .extend(notes.map(|note| format!("{place}: {note}")));
         state.add_run(done.created_by, done.layer);
         state.tree.apply(done.seen.as_slice());
+        state.tree.later = done.later;
+        Ok(())
+    }
+
+    /// Goes on behind an instruction that may be carried out once more is downloaded; nothing is known
+    /// for certain of what comes behind it before.
+    fn put_off(
+        &mut self,
+        state: &mut State,
+        step: &Step,
+        created_by: String,
+        error: StageError,
+    ) -> Result<(), StageError> {
+        let here = &self.inputs.downloads;
+        if self.wants.keys().all(|url| here.contains_key(url)) {
+            return Err(error);
+        }
+        let place = format!("{}:{}", self.stages.file.display(), step.line);
+        self.unclear.push(place);
+        state.add_layer(created_by, PlannedLayer::default());
+        state.tree.later.insert(String::new());
         Ok(())
     }
 
@@ -633,7 +692,7 @@ impl Evaluation<'_> {
 
     #[allow(clippy::too_many_arguments)]
     fn copy_source(
-        &self,
+        &mut self,
         draft: &mut Draft<'_>,
         files: &dyn Files,
         source: &str,
@@ -642,15 +701,12 @@ impl Evaluation<'_> {
         step: &Step,
         copy: &Copy,
     ) -> Result<(), StageError> {
-        let failed = |problem: String| self.stages.error(step, problem);
-        let is_url = source.contains("://") || source.starts_with("git@");
-        if is_url {
-            let keyword = if copy.is_add { "ADD" } else { "COPY" };
-            return Err(failed(format!(
-                "{keyword} of {source} is not done: what it has is not known"
-            ))
-            .with_hint("download it beforehand, and COPY the file"));
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        if download::is_url(source) {
+            return self.add_url(draft, source, target, step, copy);
         }
+        self.checksum(step, copy)?;
         let pattern = paths::source(source).map_err(failed)?;
         if copy.unpack.unwrap_or(copy.is_add) {
             let found = files.matching(&pattern).map_err(failed)?;

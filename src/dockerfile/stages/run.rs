@@ -1,10 +1,11 @@
 //! `RUN`: what the commands of a line do to a stage's drive and registry, without running them.
 //!
-//! What a line downloads is not fetched. The line is read to its end all the same, so that whoever
-//! is told to bring the file knows that it is all that is missing.
+//! Nothing is downloaded here: [`Fetching::wants`] says what is to come, and the line is read once more
+//! when it is here.
 
 mod access;
 mod certificates;
+pub(super) mod downloads;
 mod iis;
 mod services;
 
@@ -20,7 +21,8 @@ use crate::dockerfile::run::{
     Action, Command, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform,
 };
 use crate::files::{self, Part, Parts};
-use crate::recipe::{Brought, FileSource, PlannedContent, PlannedEntry, PlannedLayer};
+use crate::net::Downloaded;
+use crate::recipe::{Brought, FileSource, PlannedContent, PlannedEntry, PlannedLayer, Wants};
 use crate::windows::access::Access;
 use crate::windows::iis::config::{ConfigEdit, Schema};
 use crate::windows::inside::{InsideError, Known};
@@ -38,13 +40,29 @@ pub(super) struct Done {
     /// A file as what the layer changes about it makes it.
     pub(super) seen: Option<PlannedEntry>,
     pub(super) notes: Vec<String>,
+    /// The paths of which it is not known what is there before something is downloaded.
+    pub(super) later: BTreeSet<String>,
+}
+
+/// What is known of the files that lines download.
+pub(super) struct Fetching<'a> {
+    /// Where the line is.
+    pub(super) place: &'a str,
+    /// Those that are here, by their URLs.
+    pub(super) here: &'a BTreeMap<String, Downloaded>,
+    /// All that are wanted.
+    pub(super) wants: &'a mut Wants,
 }
 
 /// Carries a line out on a stage.
-pub(super) fn carry_out(state: &State, program: &Program) -> Result<Done, Trouble> {
+pub(super) fn carry_out(
+    state: &State,
+    program: &Program,
+    fetching: Fetching<'_>,
+) -> Result<Done, Trouble> {
     let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
     let earlier = layers.flat_map(|layer| &layer.registry).collect();
-    let mut running = Running::on(&state.tree, earlier);
+    let mut running = Running::on(&state.tree, earlier, fetching);
     running.state = Some(state);
     let folder = state
         .working_dir()
@@ -56,13 +74,6 @@ pub(super) fn carry_out(state: &State, program: &Program) -> Result<Done, Troubl
         user: state.config.user.as_deref(),
     };
     perform(command(program, &shell), setting, &mut running)?;
-    if let Some(url) = running.url {
-        return Err(trouble(
-            TroubleKind::NotKnown,
-            format!("what is at {url} is not fetched"),
-        )
-        .help("download it beforehand, and COPY what the line makes of it"));
-    }
     let created_by = match program {
         Program::Exec(words) => words.join(" "),
         Program::Shell(line) => format!("{} {line}", shell.join(" ")),
@@ -77,6 +88,7 @@ pub(super) fn carry_out(state: &State, program: &Program) -> Result<Done, Troubl
         },
         seen: running.seen,
         notes: running.notes,
+        later: running.later,
     })
 }
 
@@ -163,10 +175,7 @@ struct Running<'a> {
     /// Rights that it grants.
     access: Vec<Access>,
     notes: Vec<String>,
-    /// The first URL that it downloads.
-    url: Option<String>,
-    /// Files that are downloaded.
-    downloaded: BTreeSet<String>,
+    fetching: Fetching<'a>,
     /// Paths and folders of which it is not known what is there before something is downloaded.
     later: BTreeSet<String>,
     /// The stage as it was before this line.
@@ -180,7 +189,7 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn on(tree: &'a Tree, earlier: Vec<&'a RegistryEdit>) -> Self {
+    fn on(tree: &'a Tree, earlier: Vec<&'a RegistryEdit>, fetching: Fetching<'a>) -> Self {
         Self {
             before: tree,
             tree: tree.clone(),
@@ -189,9 +198,8 @@ impl<'a> Running<'a> {
             edits: Vec::new(),
             access: Vec::new(),
             notes: Vec::new(),
-            url: None,
-            downloaded: BTreeSet::new(),
-            later: BTreeSet::new(),
+            fetching,
+            later: tree.later.clone(),
             state: None,
             iis: Vec::new(),
             seen: None,
@@ -246,7 +254,6 @@ impl<'a> Running<'a> {
         self.forget_iis(path);
         let own = key(path);
         let below = format!("{own}\0");
-        self.downloaded.remove(&own);
         self.access
             .retain(|access| access.path.below(path).is_none());
         self.later
@@ -291,9 +298,6 @@ impl<'a> Running<'a> {
     fn lay(&mut self, from: &ImagePath, to: &ImagePath) -> Result<(), Trouble> {
         let mut pending = vec![(from.clone(), to.clone())];
         while let Some((from, to)) = pending.pop() {
-            if self.downloaded.contains(&key(&from)) {
-                self.downloaded.insert(key(&to));
-            }
             let Some(content) = self.tree.made(&from).map(|entry| entry.content.clone()) else {
                 return Err(not_at_hand(&from));
             };
@@ -389,7 +393,7 @@ impl Image for Running<'_> {
     }
 
     fn content(&self, file: &ImagePath) -> Seen<Vec<u8>> {
-        if self.downloaded.contains(&key(file)) || self.is_later(file) {
+        if self.awaits(file) || self.is_later(file) {
             return Seen::Later;
         }
         let Some(entry) = self.tree.made(file) else {
@@ -505,14 +509,12 @@ impl Image for Running<'_> {
                 self.notes.push(format!("{command} is not run"));
                 Ok(())
             }
-            Action::Download { url, path, .. } => {
-                self.url.get_or_insert(url);
-                self.may_put(&path)?;
-                self.downloaded.insert(key(&path));
-                self.put(path, PlannedContent::File(FileSource::Text(String::new())));
-                Ok(())
-            }
-            Action::Verify { path, .. } if self.content(&path) == Seen::Later => Ok(()),
+            Action::Download { url, path, follows } => self.download(&url, path, follows),
+            Action::Verify {
+                path,
+                algorithm,
+                digest,
+            } => self.verify(&path, algorithm, &digest),
             Action::Unpack(unpack) if self.content(&unpack.archive) == Seen::Later => {
                 self.make_folder(unpack.into.clone())?;
                 self.later.insert(key(&unpack.into));
@@ -522,9 +524,9 @@ impl Image for Running<'_> {
                 self.later.insert(key(&path));
                 Ok(())
             }
-            Action::Verify { .. } | Action::Unpack(_) => Err(trouble(
+            Action::Unpack(_) => Err(trouble(
                 TroubleKind::NotUnderstood,
-                "archives and digests of files are not looked into",
+                "archives are not looked into",
             )
             .help("unpack it beforehand, and COPY the folder")),
             Action::Certificate { store, file } => self.trust(&store, &file),

@@ -72,6 +72,9 @@ pub(super) struct Tree {
     implied: BTreeSet<String>,
     /// What was deleted: nothing of the base shows there, whatever was made there since.
     cut: BTreeSet<String>,
+    /// Folders and files of which it is not known what is there before something is downloaded; the
+    /// empty one for all of them.
+    pub(super) later: BTreeSet<String>,
     base: Arc<dyn Inside>,
     is_plain_windows: bool,
 }
@@ -102,6 +105,7 @@ impl Tree {
             made: BTreeMap::new(),
             implied: BTreeSet::new(),
             cut: BTreeSet::new(),
+            later: BTreeSet::new(),
             base,
         }
     }
