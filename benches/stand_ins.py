@@ -254,7 +254,7 @@ class Images:
     def make(self, kind, version):
         plain = layer(kind, version)
         packed = self.keep(gzip.compress(plain, 1, mtime=0))
-        settings = {"User": "ContainerUser"} if "nano" in kind else {}
+        settings = {"User": "ContainerUser"} if "nano" in kind and version != OLDEST else {}
         if "powershell" in kind:
             settings["Shell"] = POWERSHELL
         if "iis" in kind:

@@ -125,7 +125,10 @@ pub(super) fn needs_windows(program: &Program, shell: Option<&[String]>) -> Opti
     let in_cmd = asked(&words(&["cmd", "/S", "/C"]))?;
     let in_powershell = asked(&words(&["powershell", "-Command"]))?;
     // To cmd a cmdlet or a variable is a program like any other.
-    let name = in_cmd.command.trim_start_matches(['(', '"']);
+    let Program::Shell(text) = program else {
+        return Some(in_cmd);
+    };
+    let name = text.split_whitespace().next().unwrap_or_default();
     let is_script =
         name.starts_with(['$', '[', '&']) || name.contains('-') && !name.contains(['.', '\\']);
     Some(if is_script { in_powershell } else { in_cmd })

@@ -275,7 +275,10 @@ impl Shell<'_, '_> {
                     switches: &[],
                     positions: &[],
                 };
-                self.given(command, &takes)?;
+                let given = self.given(command, &takes)?;
+                for name in given.texts("assemblyname")? {
+                    self.loads(&name);
+                }
                 Ok(Value::Null)
             }
             "import-module" => {
@@ -414,6 +417,7 @@ impl Shell<'_, '_> {
             }
         };
         tools::unpack_zip(self.machine, &archive, &folder, given.has("force"))?;
+        self.loads("System.IO.Compression.FileSystem");
         Ok(Value::Null)
     }
 

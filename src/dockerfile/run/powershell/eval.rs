@@ -31,6 +31,8 @@ pub(super) struct Shell<'m, 'a> {
     /// `$?`
     pub(super) is_ok: bool,
     pub(super) last_exit: Option<i32>,
+    /// Whether the script has loaded the types that unpack zip files.
+    pub(super) has_zip: bool,
     /// What ends the blocks that are running.
     pub(super) flow: Option<Flow>,
     pub(super) functions: BTreeMap<String, Function>,

@@ -77,6 +77,12 @@ impl Shell<'_, '_> {
         }
     }
 
+    /// Notes that an assembly is loaded.
+    pub(super) fn loads(&mut self, name: &str) {
+        let name = name.split(',').next().unwrap_or_default().trim();
+        self.has_zip |= name.eq_ignore_ascii_case("System.IO.Compression.FileSystem");
+    }
+
     /// A path as .NET reads it: in the process's folder, which `cd` does not change.
     fn process_path(&self, text: &str) -> Result<String, Trouble> {
         let path = super::super::machine::resolve(text, &self.process_folder)?;
@@ -146,6 +152,10 @@ impl Shell<'_, '_> {
                 self.machine.apply(Action::Write { path, content })?;
                 Ok(Value::Null)
             }
+            ("io.compression.zipfile", _, _) if !self.has_zip => Err(Trouble::unclear(
+                "Windows PowerShell does not know the type until it is loaded",
+            )
+            .help("put Add-Type -AssemblyName System.IO.Compression.FileSystem before it")),
             ("io.compression.zipfile", "extracttodirectory", [archive, folder]) => {
                 let archive = self.process_path(&archive.text()?)?;
                 let folder = self.process_path(&folder.text()?)?;
@@ -164,7 +174,8 @@ impl Shell<'_, '_> {
                 operators::format(template, &Value::List(rest.to_vec()))
             }
             ("string", "join", [divider, items]) => bounded(items.texts()?.join(&divider.text()?)),
-            ("reflection.assembly", "loadwithpartialname", [_]) => {
+            ("reflection.assembly", "loadwithpartialname", [name]) => {
+                self.loads(&name.text()?);
                 Ok(Value::opaque("an assembly is used"))
             }
             _ => Err(unclear(&format!("[{of}]::{name}"))),

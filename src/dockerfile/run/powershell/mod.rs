@@ -104,6 +104,7 @@ fn run_script(machine: &mut Machine<'_>, script: &Traced, is_core: bool) -> Resu
             exit: None,
             is_ok: true,
             last_exit: None,
+            has_zip: is_core,
             flow: None,
             functions: BTreeMap::new(),
             calls: 0,

@@ -461,3 +461,19 @@ fn what_only_tells_is_left_out_and_cannot_be_used() {
     let (kind, said) = refused(&POWERSHELL, "if (Get-Service w3svc) { md C:\\x }");
     assert_eq!(kind, NeedsWindows, "{said}");
 }
+
+#[test]
+fn types_that_are_not_loaded_are_not_there() {
+    let unpack = "[IO.Compression.ZipFile]::ExtractToDirectory('C:\\a.zip', 'C:\\a')";
+    let download = "curl -Uri https://host/a.zip -OutFile C:\\a.zip -UseBasicParsing;";
+    let (kind, _) = refused(&POWERSHELL, &format!("{download} {unpack}"));
+    assert_eq!(kind, NotUnderstood);
+    for load in [
+        "Add-Type -AssemblyName System.IO.Compression.FileSystem",
+        "[Reflection.Assembly]::LoadWithPartialName('System.IO.Compression.FileSystem') | Out-Null",
+        "Expand-Archive C:\\a.zip C:\\b",
+    ] {
+        let done = in_powershell(&format!("{download} {load}; {unpack}"));
+        assert!(done.last().unwrap().starts_with("unpack "), "{done:?}");
+    }
+}
