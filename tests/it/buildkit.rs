@@ -521,6 +521,41 @@ ENTRYPOINT ["C:\\app\\server.exe"]
 CMD ["serve"]
 "#;
 
+/// What stages hand on, how variables are filled in, and where copies go.
+const STAGES: &str = r#"ARG NAME=app
+ARG UNSET
+FROM BASE AS first
+ARG NAME
+ARG KIND=${NAME:-none}-${UNSET:-plain}
+ENV A=1 B=${A}2
+ENV C=$A$B D="${KIND}" E=${UNSET:+set}
+WORKDIR /one
+WORKDIR two
+COPY app/lib/?.dll app/lib/[b-c].txt ./
+COPY dist new/folder
+LABEL a.b=c \
+  d="e \
+f"
+SHELL ["powershell", "-Command"]
+
+FROM first AS second
+ARG NAME
+ENV F=${D}/${NAME}
+COPY --from=first /one/ /handed
+COPY site .
+COPY app/server.exe app/lib/a.dll /x/y/
+ENTRYPOINT run --now
+CMD ["unused"]
+
+FROM second
+LABEL d=other
+USER ContainerAdministrator
+ENV A=9
+COPY --from=second /x/y/a.dll /x/z.dll
+COPY . /all/
+CMD serve $A
+"#;
+
 /// The same for Dockerfiles.
 const ALLOWED_OF_DOCKERFILES: [Allowed; 2] = [OF_WORKING_DIRS, OF_MARKS];
 
@@ -558,14 +593,26 @@ fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
         "docker/bundle.tar.gz",
         tar.into_inner().unwrap().finish().unwrap(),
     );
-    let layout = site.path("buildkit");
-    buildkit.build(&site.path("docker"), &layout);
-    let mut command = site.build("./docker");
-    command.args(["--host-build", "17763.973", "--output", "oci:direct"]);
-    json_of(&mut command);
-    let (direct, buildkit) = (read(&site.path("direct"), 2), read(&layout, 2));
     let mut known = Known::new(&ALLOWED_OF_DOCKERFILES);
-    known.sort_out("docker", differences(&direct, &buildkit));
+    let mut compared = |name: &str| {
+        let (ours, theirs) = (format!("direct-{name}"), format!("buildkit-{name}"));
+        let layout = site.path(&theirs);
+        buildkit.build(&site.path("docker"), &layout);
+        let mut command = site.build("./docker");
+        command.args(["--host-build", "17763.973", "--output"]);
+        command.arg(format!("oci:{ours}"));
+        json_of(&mut command);
+        let (direct, buildkit) = (read(&site.path(&ours), 2), read(&layout, 2));
+        known.sort_out(name, differences(&direct, &buildkit));
+        (direct, buildkit)
+    };
+    let (direct, buildkit) = compared("instructions");
+    site.write("docker/Dockerfile", STAGES.replace("BASE", &base));
+    site.write(
+        "docker/.dockerignore",
+        "bundle.*\n**/*.log\n!logs/in/two.log\n",
+    );
+    compared("stages");
     known.check();
     let history = |built: &Built| -> Vec<String> {
         let steps = built.config["history"].as_array().unwrap().iter();
