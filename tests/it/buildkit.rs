@@ -557,7 +557,29 @@ CMD serve $A
 "#;
 
 /// The same for Dockerfiles.
-const ALLOWED_OF_DOCKERFILES: [Allowed; 2] = [OF_WORKING_DIRS, OF_MARKS];
+const ALLOWED_OF_DOCKERFILES: [Allowed; 4] = [
+    OF_WORKING_DIRS,
+    OF_MARKS,
+    Allowed {
+        what: "config Cmd",
+        is: |direct, buildkit| {
+            direct == r#"["powershell -Command serve $A"]"#
+                && buildkit == r#"["powershell","-Command","serve $A"]"#
+        },
+        reason: OF_LINES,
+    },
+    Allowed {
+        what: "config Entrypoint",
+        is: |direct, buildkit| {
+            direct == r#"["powershell -Command run --now"]"#
+                && buildkit == r#"["powershell","-Command","run --now"]"#
+        },
+        reason: OF_LINES,
+    },
+];
+
+const OF_LINES: &str =
+    "Docker's builder for Windows makes a line in shell form one ready command line";
 
 #[test]
 fn buildkit_makes_the_same_of_dockerfiles_that_run_nothing() {
