@@ -288,9 +288,10 @@ fn write_text(report: &MirrorReport, out: &mut dyn Write) -> io::Result<()> {
     };
     writeln!(
         out,
-        "{copied}: {} in {} blobs; {mounted}: {} in {}; there already: {} in {}",
+        "{copied}: {} in {} blob{}; {mounted}: {} in {}; there already: {} in {}",
         BinaryBytes(totals.copied_bytes),
         totals.copied_blobs,
+        if totals.copied_blobs == 1 { "" } else { "s" },
         BinaryBytes(totals.mounted_bytes),
         totals.mounted_blobs,
         BinaryBytes(totals.present_bytes),
