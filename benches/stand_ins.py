@@ -14,6 +14,8 @@ import struct
 import tarfile
 import threading
 
+import stand_in_iis
+
 MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 # The names that a build of Windows has in tags, and a version of it.
@@ -70,6 +72,7 @@ IIS = [
     "inetpub/logs/LogFiles/", "inetpub/temp/", "inetpub/custerr/", "inetpub/history/", "ServiceMonitor.exe",
     "Windows/System32/inetsrv/", "Windows/System32/inetsrv/appcmd.exe", "Windows/System32/inetsrv/w3wp.exe",
     "Windows/System32/inetsrv/config/", "Windows/System32/inetsrv/config/applicationHost.config",
+    "Windows/System32/inetsrv/config/schema/", "Windows/System32/inetsrv/config/schema/IIS_schema.xml",
 ]  # fmt: skip
 PATH = r"%SystemRoot%\system32;%SystemRoot%;%SystemRoot%\System32\Wbem;%SystemRoot%\System32\WindowsPowerShell\v1.0\;%SystemRoot%\System32\OpenSSH" + "\\"
 POWERSHELL = [
@@ -175,6 +178,8 @@ def kind_of(image):
     flavours.add("nano" if is_nano else "core")
     if re.search(r"/(iis|aspnet|wcf)$", name) and not is_nano:
         flavours.add("iis")
+    if re.search(r"/(aspnet|wcf)$", name) and not is_nano:
+        flavours.add("aspnet")
     if "/dotnet/framework" in name and build_of(tag) <= USUAL:
         flavours.add("powershell")
     library = re.search(r"docker\.io/library/(golang|python|openjdk|eclipse-temurin|mongo|ruby)$", name)
@@ -217,7 +222,9 @@ def layer(kind, version):
     hives = {name: empty for name in ("DEFAULT", "SAM", "SECURITY")}
     hives |= {"SYSTEM": Hive(SYSTEM_KEYS, values).bytes(), "SOFTWARE": Hive(SOFTWARE_KEYS, product).bytes()}
     files = {f"Windows/System32/config/{name}": hive for name, hive in hives.items()}
-    files["Windows/System32/inetsrv/config/applicationHost.config"] = b"<configuration>\r\n</configuration>\r\n"
+    of_iis = "Windows/System32/inetsrv/config"
+    files[f"{of_iis}/applicationHost.config"] = stand_in_iis.server("aspnet" in kind)
+    files[f"{of_iis}/schema/IIS_schema.xml"] = stand_in_iis.schema()
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for path in ["", *paths, *(path for path in files if path.startswith("Windows/System32/config/"))]:
