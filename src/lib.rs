@@ -11,6 +11,7 @@
 // library by its name.
 extern crate self as wincimg;
 
+mod archive;
 mod catalog;
 mod cli;
 mod cluster;

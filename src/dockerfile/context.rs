@@ -59,9 +59,9 @@ impl ContextEntry {
         let (kind, source) = match &self.content {
             ContextContent::Folder => ("folder", None),
             ContextContent::File(Source::Path(path)) => ("file", Some(path)),
-            ContextContent::File(Source::Bytes(_) | Source::Part(_) | Source::Lacking { .. }) => {
-                ("file", None)
-            }
+            ContextContent::File(
+                Source::Bytes(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. },
+            ) => ("file", None),
             ContextContent::Link { .. } => ("link", None),
         };
         ContextSummary {

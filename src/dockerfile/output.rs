@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Rendered;
 use super::context::{ContextContent, DRIVE};
+use crate::archive::{self, ArchiveError};
 use crate::diagnose::{Blame, Diagnose};
 use crate::layer::{LinkTo, Source};
 
@@ -26,6 +27,9 @@ pub enum OutputError {
         /// What is in it.
         name: String,
     },
+    /// An archive with files of the context is not what it should be.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// A file of the context could not be copied.
     #[error("cannot copy {}", path.display())]
     Copy {
@@ -58,6 +62,7 @@ impl Diagnose for OutputError {
     fn blame(&self) -> Blame {
         match self {
             Self::NotEmpty(_) | Self::Foreign { .. } => Blame::Request,
+            Self::Archive(error) => error.blame(),
             Self::Copy { .. } | Self::Write { .. } => Blame::Circumstances,
         }
     }
@@ -99,6 +104,7 @@ impl Rendered {
             })
         };
         write(&folder.join(DOCKERFILE), self.dockerfile.as_bytes())?;
+        let mut members = Vec::new();
         for entry in &self.context {
             let path = folder.join(&entry.path);
             let failed = |source| OutputError::Write {
@@ -115,6 +121,7 @@ impl Rendered {
                     });
                     copied.map(drop).map_err(failed)?;
                 }
+                ContextContent::File(Source::Member(member)) => members.push((path, member)),
                 ContextContent::File(Source::Lacking { url, .. }) => {
                     return Err(failed(io::Error::other(format!("{url} is not downloaded"))));
                 }
@@ -127,7 +134,21 @@ impl Rendered {
                 ContextContent::Link { target, to } => link(target, *to, &path).map_err(failed)?,
             }
         }
-        Ok(())
+        let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+        archive::read(&sources, |place, content| {
+            let (path, _) = &members[place];
+            let failed = |source| OutputError::Write {
+                path: path.clone(),
+                source,
+            };
+            let mut file = fs::File::create_new(path).map_err(failed)?;
+            io::copy(content, &mut file).map(drop).map_err(|error| {
+                match error.downcast::<ArchiveError>() {
+                    Ok(error) => error.into(),
+                    Err(error) => failed(error),
+                }
+            })
+        })
     }
 }
 

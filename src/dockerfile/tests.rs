@@ -332,6 +332,7 @@ fn the_context_is_laid_out_like_the_drive() {
     let file = |source, target: &str| PlannedFile {
         source,
         target: target.parse().unwrap(),
+        unpack: None,
     };
     let mut plan = plan();
     plan.files = vec![

@@ -10,6 +10,7 @@ mod like;
 mod open;
 mod part;
 mod spool;
+mod window;
 
 pub use draft::{Draft, is_draft, write};
 pub use kept::Kept;
@@ -17,3 +18,4 @@ pub use like::like;
 pub use open::{Bounded, open, open_stream, read, read_text};
 pub use part::{Part, Parts};
 pub use spool::Spool;
+pub use window::Window;

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::spool::Spool;
+use super::window::Window;
 
 /// A part of a spool.
 #[derive(Debug, Clone)]
@@ -93,6 +94,11 @@ impl Part {
         let mut file = File::open(self.spool.path())?;
         file.seek(SeekFrom::Start(self.offset))?;
         Ok(file.take(self.length))
+    }
+
+    /// Opens it to be read in any order.
+    pub fn window(&self) -> io::Result<Window> {
+        Window::new(File::open(self.spool.path())?, self.offset, self.length)
     }
 }
 

@@ -1,4 +1,7 @@
 //! The tar stream of a layer: headers, the files' content, the end mark.
+//!
+//! Files in archives come behind all else: the folders that they are in are there by then, and each
+//! archive is read in its own order.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -9,6 +12,7 @@ use super::content::{Content, Item, Layer, Source};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
 use super::pipeline::{Blocks, WriteOptions, Written};
+use crate::archive::{self, ArchiveError};
 use crate::files;
 
 const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
@@ -33,6 +37,7 @@ impl Layer {
 /// Writes the entries, in their order.
 fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), LayerError> {
     let mut headers = Vec::new();
+    let mut members = Vec::new();
     for item in items {
         blocks.options.check_cancelled()?;
         let mut begin = |size, blocks: &mut Blocks| {
@@ -63,6 +68,10 @@ fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), Laye
             Content::File(Source::Lacking { url, .. }) => {
                 return Err(LayerError::Lacking(url.clone()));
             }
+            Content::File(Source::Member(member)) => {
+                members.push((item, member));
+                continue;
+            }
             Content::File(Source::Bytes(bytes)) => {
                 begin(bytes.len() as u64, blocks)?;
                 blocks.write(bytes)?;
@@ -75,6 +84,28 @@ fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), Laye
         };
         blocks.write(padding(size))?;
     }
+    let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+    archive::read(&sources, |place, content| {
+        blocks.options.check_cancelled()?;
+        let (item, member) = &members[place];
+        let size = member.size();
+        header::encode(item, size, timestamp, &mut headers);
+        blocks.write(&headers)?;
+        let mut left = size;
+        while left > 0 {
+            let room = blocks.room()?;
+            let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
+            match content.read(&mut room[..most]) {
+                Ok(read) => {
+                    blocks.advance(read);
+                    left -= read as u64;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(ArchiveError::of_content(error, "the archive").into()),
+            }
+        }
+        blocks.write(padding(size))
+    })?;
     // Two empty blocks end an archive.
     blocks.write(&ZEROS)
 }

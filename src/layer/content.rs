@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use bytes::Bytes;
 
+use crate::archive::Member;
 use crate::files::{self, Part};
 use crate::recipe::Download;
 
@@ -14,7 +15,8 @@ use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 
 /// The content of a layer. The order in which entries are added does not matter: the written layer
-/// is sorted, and parent directories that nobody added appear in it by themselves.
+/// is sorted but for files in archives, which come last in the order of their archives; parent
+/// directories that nobody added appear in it by themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub(super) timestamp: u64,
@@ -32,6 +34,8 @@ pub enum Source {
     Bytes(Bytes),
     /// A part of a file without a name.
     Part(Part),
+    /// A file in an archive.
+    Member(Member),
     /// A server's file that is not downloaded.
     Lacking {
         /// Where it is.
@@ -230,6 +234,7 @@ impl Source {
                 }
                 Ok(bytes)
             }
+            Self::Member(member) => member.bytes(most).map_err(io::Error::other),
         }
     }
 }
@@ -255,6 +260,12 @@ impl From<&Download> for Source {
                 size: download.size,
             },
         }
+    }
+}
+
+impl From<Member> for Source {
+    fn from(member: Member) -> Self {
+        Self::Member(member)
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::path::PathError;
+use crate::archive::ArchiveError;
 use crate::diagnose::{Blame, Diagnose};
 use crate::recipe::dockerignore::IgnoreError;
 use crate::windows::inside::InsideError;
@@ -85,6 +86,9 @@ pub enum LayerError {
     /// A folder's `.dockerignore` cannot be used.
     #[error(transparent)]
     Ignore(#[from] IgnoreError),
+    /// An archive with files of the layer is not what it should be.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// The place where the layer goes did not take it.
     #[error("cannot write the layer")]
     Write(#[source] io::Error),
@@ -106,6 +110,7 @@ impl Diagnose for LayerError {
             | Self::NotAFile { .. }
             | Self::NotUnicode { .. }
             | Self::Link { .. } => Blame::Request,
+            Self::Archive(error) => error.blame(),
             _ => Blame::Circumstances,
         }
     }

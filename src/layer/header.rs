@@ -8,8 +8,7 @@ use tar::{EntryType, Header};
 use super::content::{Content, Item, LinkTo};
 use super::descriptor::{self, Security};
 
-/// Tar counts in blocks of this many bytes.
-pub(super) const BLOCK: usize = 512;
+pub(super) use crate::archive::tar::BLOCK;
 
 /// The largest number that fits the size field of a ustar header, just short of 8 GiB.
 const LARGEST_USTAR_SIZE: u64 = 0o777_7777_7777;

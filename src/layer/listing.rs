@@ -45,6 +45,7 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
         let size = match content {
             Content::File(Source::Bytes(bytes)) => Some(bytes.len() as u64),
             Content::File(Source::Part(part)) => Some(part.length()),
+            Content::File(Source::Member(member)) => Some(member.size()),
             Content::File(Source::Lacking { size, .. }) => *size,
             Content::File(Source::Path(file)) => {
                 let found = fs::metadata(file).map_err(|source| LayerError::Read {

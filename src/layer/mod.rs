@@ -40,8 +40,11 @@ mod listing;
 mod path;
 mod pipeline;
 mod planned;
-mod reader;
 mod settle;
+
+pub use crate::archive::tar::{
+    EntryKind, Limits, ReadError, TarEntry as LayerEntry, TarReader as LayerReader, decompressed,
+};
 
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
@@ -52,7 +55,5 @@ pub use folder::link;
 pub use granted::GrantError;
 pub use laid::Laid;
 pub use listing::{Listed, listing, secrets};
-pub(crate) use path::fold;
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
-pub use reader::{EntryKind, LayerEntry, LayerReader, Limits, ReadError, decompressed};

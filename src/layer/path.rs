@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+pub(super) use crate::windows::path::fold;
 use crate::windows::path::{ImagePath, name_problem};
-use crate::windows::registry::upcase::upcase;
 
 /// The prefix that makes a tar entry the deletion of what it names.
 pub(super) const WHITEOUT_PREFIX: &str = ".wh.";
@@ -94,22 +94,6 @@ fn is_drive(text: &str) -> bool {
     text.len() == 1 && text.starts_with(|c: char| c.is_ascii_alphabetic())
 }
 
-/// What two paths have in common when Windows takes them for the same one; keys order parents
-/// before their children and keep a folder's content together.
-pub(crate) fn fold(path: &str) -> String {
-    path.chars()
-        .map(|c| if c == '/' { '\0' } else { upper(c) })
-        .collect()
-}
-
-/// NTFS maps single units by the table that the registry has too.
-fn upper(c: char) -> char {
-    let upper = u16::try_from(u32::from(c)).ok().map(upcase);
-    upper
-        .and_then(|unit| char::from_u32(u32::from(unit)))
-        .unwrap_or(c)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
@@ -182,20 +166,5 @@ mod tests {
         ] {
             assert!(check_target(target).is_err(), "{target:?} was taken");
         }
-    }
-
-    #[test]
-    fn folding_puts_a_folder_right_before_its_content() {
-        let mut paths = ["a.txt", "A/z", "a", "a b/c"];
-        paths.sort_by_key(|path| fold(path));
-        assert_eq!(paths, ["a", "A/z", "a b/c", "a.txt"]);
-    }
-
-    #[test]
-    fn folding_joins_only_what_windows_joins() {
-        assert_eq!(fold("Ünïcode"), fold("ÜNÏCODE"));
-        assert_eq!(fold("ᾳ"), fold("ᾼ"));
-        assert_ne!(fold("straße"), fold("strasse"));
-        assert_ne!(fold("µ"), fold("Μ"));
     }
 }

@@ -2,11 +2,10 @@
 
 use bytes::Bytes;
 
-use super::content::Layer;
-use super::content::LinkTo;
+use super::content::{Layer, LinkTo, Source};
 use super::error::LayerError;
 use super::path::LayerPath;
-use crate::recipe::{FileSource, PlannedContent, PlannedEntry, PlannedFile};
+use crate::recipe::{Download, FileSource, PlannedContent, PlannedEntry, PlannedFile, Unpack};
 use crate::windows::path::ImagePath;
 
 impl Layer {
@@ -24,7 +23,15 @@ impl Layer {
 
     fn planned_entry(&mut self, entry: &PlannedEntry) -> Result<(), LayerError> {
         let path = LayerPath::try_from(&entry.path)?;
-        match &entry.content {
+        self.planned_content(path, &entry.content)
+    }
+
+    fn planned_content(
+        &mut self,
+        path: LayerPath,
+        content: &PlannedContent,
+    ) -> Result<(), LayerError> {
+        match content {
             PlannedContent::Folder => self.directory(path),
             PlannedContent::Deleted => self.delete(path),
             PlannedContent::Link { target, to_folder } => {
@@ -35,38 +42,64 @@ impl Layer {
                 };
                 self.symlink(path, target.clone(), to)?;
             }
-            PlannedContent::File(FileSource::Disk(file)) => self.file(path, file.path.clone()),
-            PlannedContent::File(FileSource::Download(file)) => self.file(path, file),
-            PlannedContent::File(FileSource::Brought(file)) => self.file(path, file.part.clone()),
-            PlannedContent::File(FileSource::Text(text)) => {
-                self.file(path, Bytes::from(text.clone().into_bytes()));
-            }
-            PlannedContent::File(FileSource::Embedded(program)) => {
-                self.file(path, Bytes::from_static(program.bytes()));
-            }
+            PlannedContent::File(source) => self.file(path, source),
         }
         Ok(())
     }
 
     fn planned_file(&mut self, file: &PlannedFile) -> Result<(), LayerError> {
+        if let Some(unpack) = &file.unpack {
+            return self.unpacked(file, unpack);
+        }
         let path = layer_path(&file.target)?;
         match (&file.source, path) {
             (FileSource::Disk(source), path) if source.path.is_dir() => {
                 self.folder_of(source, path.as_ref())?;
             }
-            (FileSource::Disk(source), Some(path)) => self.file(path, source.path.clone()),
-            (FileSource::Download(source), Some(path)) => self.file(path, source),
-            (FileSource::Text(text), Some(path)) => {
-                self.file(path, Bytes::from(text.clone().into_bytes()));
-            }
-            (FileSource::Embedded(program), Some(path)) => {
-                self.file(path, Bytes::from_static(program.bytes()));
-            }
-            (FileSource::Brought(source), Some(path)) => self.file(path, source.part.clone()),
+            (source, Some(path)) => self.file(path, source),
             // The recipe's reader lets only folders go to the drive itself.
             (_, None) => {}
         }
         Ok(())
+    }
+
+    /// Adds what is in an archive.
+    fn unpacked(&mut self, file: &PlannedFile, unpack: &Unpack) -> Result<(), LayerError> {
+        if let FileSource::Download(download @ Download { content: None, .. }) = &file.source {
+            // Until it is here it stands for what is in it.
+            let name = download.url.rsplit('/').next().unwrap_or_default();
+            let inside = file.target.join(name).unwrap_or(file.target.clone());
+            if let Some(path) = layer_path(&inside)? {
+                self.file(path, download);
+            }
+            return Ok(());
+        }
+        let folder = layer_path(&file.target)?;
+        if let Some(folder) = &folder {
+            self.directory(folder.clone());
+        }
+        for entry in unpack.entries(&file.source)? {
+            let inside = entry.names.join("/");
+            let path = match &folder {
+                Some(folder) => folder.join(&inside)?,
+                None => inside.parse()?,
+            };
+            self.planned_content(path, &entry.content.into())?;
+        }
+        Ok(())
+    }
+}
+
+impl From<&FileSource> for Source {
+    fn from(source: &FileSource) -> Self {
+        match source {
+            FileSource::Disk(file) => file.path.clone().into(),
+            FileSource::Download(file) => file.into(),
+            FileSource::Member(member) => member.clone().into(),
+            FileSource::Brought(file) => file.part.clone().into(),
+            FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),
+            FileSource::Embedded(program) => program.bytes().into(),
+        }
     }
 }
 

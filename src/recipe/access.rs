@@ -73,8 +73,9 @@ impl Plan {
         let is_brought = |file: &PlannedFile| {
             let inside = path.below(&file.target);
             file.target.below(path).is_some()
-                || inside.is_some_and(|inside| match &file.source {
-                    FileSource::Disk(source) => source.path.join(inside.join("/")).exists(),
+                || inside.is_some_and(|inside| match (&file.unpack, &file.source) {
+                    (Some(unpack), source) => unpack.brings(source, inside),
+                    (None, FileSource::Disk(source)) => source.path.join(inside.join("/")).exists(),
                     _ => false,
                 })
         };

@@ -143,6 +143,11 @@ pub(super) struct FileEntry {
     pub(super) url: Option<Text>,
     /// The SHA-256 of what is downloaded; without it, wincimg.lock beside the recipe has it.
     pub(super) sha256: Option<Text>,
+    /// Whether what is in an archive goes there, in place of the archive: true, or the only kind that
+    /// it may be, zip, tar or 7z. A tar may be compressed by gzip, zstd, xz or bzip2.
+    pub(super) unpack: Option<Text>,
+    /// How many names are dropped from the start of each path in the archive.
+    pub(super) strip: Option<Text>,
     /// A program that wincimg brings along: shim.
     pub(super) embedded: Option<Text>,
     /// The file's text itself.

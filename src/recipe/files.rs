@@ -72,6 +72,16 @@ impl Recipe {
         let target: ImagePath = target_text
             .parse()
             .map_err(|problem| self.error(&entry.to, format!("{problem}")))?;
+        if let Some((text, unpack)) = self.unpack(entry, values)? {
+            if let Err(error) = unpack.check(&source) {
+                return Err(self.error(text, in_one_line(&error)));
+            }
+            return Ok(PlannedFile {
+                source,
+                target,
+                unpack: Some(unpack),
+            });
+        }
         let into_folder = target_text.ends_with(['/', '\\']);
         let target = match (into_folder, own_name) {
             (true, None) if !matches!(source, FileSource::Disk(_)) => {
@@ -85,7 +95,11 @@ impl Recipe {
             }
             _ => target,
         };
-        Ok(PlannedFile { source, target })
+        Ok(PlannedFile {
+            source,
+            target,
+            unpack: None,
+        })
     }
 
     /// A file that a server has, and the name that its URL gives it.

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::source::{Download, FileSource};
+use crate::archive::UnpackedContent;
 use crate::foreign::Foreign;
 use crate::oci::document::ContainerConfig;
 use crate::windows::access::Access;
@@ -83,6 +84,16 @@ pub enum PlannedContent {
     },
     /// Nothing, whatever is below.
     Deleted,
+}
+
+impl From<UnpackedContent> for PlannedContent {
+    fn from(content: UnpackedContent) -> Self {
+        match content {
+            UnpackedContent::Folder => Self::Folder,
+            UnpackedContent::File(member) => Self::File(FileSource::Member(member)),
+            UnpackedContent::Link { target, to_folder } => Self::Link { target, to_folder },
+        }
+    }
 }
 
 impl PlannedLayer {

@@ -46,10 +46,12 @@ mod registry;
 mod services;
 mod source;
 mod text;
+mod unpack;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use crate::archive::Archives;
 use crate::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
 use crate::files::{LARGEST_TEXT, like, read_text};
 
@@ -64,6 +66,7 @@ pub use path::PATH_HINT;
 pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
 pub use source::{Brought, Download, Embedded, FileSource, Want, Wants};
 use text::{Text, Values};
+pub use unpack::Unpack;
 
 /// What every recipe can use beside its own variables.
 const ALWAYS_THERE: [&str; 6] = [
@@ -80,6 +83,8 @@ const ALWAYS_THERE: [&str; 6] = [
 pub struct Recipe {
     origin: Origin,
     file: RecipeFile,
+    /// Archives that it unpacks.
+    archives: Archives,
 }
 
 /// Where a recipe's text came from, for messages and for the files that it names.
@@ -328,7 +333,11 @@ impl Recipe {
     fn parse(origin: Origin) -> Result<Self, RecipeError> {
         let file: RecipeFile =
             toml::from_str(&origin.text).map_err(|error| origin.unreadable(&error))?;
-        let recipe = Self { origin, file };
+        let recipe = Self {
+            origin,
+            file,
+            archives: Archives::default(),
+        };
         recipe.check_name()?;
         recipe.check_variables()?;
         Ok(recipe)

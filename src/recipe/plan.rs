@@ -12,6 +12,7 @@ use super::instructions::Instructions;
 use super::path::is_path;
 use super::source::{Download, FileSource, Want, Wants};
 use super::text::{Text, Texts, Values};
+use super::unpack::Unpack;
 use super::{Recipe, RecipeError, Settings};
 use crate::foreign::Foreign;
 use crate::windows::access::Access;
@@ -125,6 +126,9 @@ pub struct PlannedFile {
     pub source: FileSource,
     /// Its path in the image; a folder's content goes into it.
     pub target: ImagePath,
+    /// Whether what is in it, an archive, goes there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unpack: Option<Unpack>,
 }
 
 /// A command that needs Windows.
@@ -271,12 +275,12 @@ impl fmt::Display for Plan {
             write!(f, "{instructions}")?;
         }
         for file in &self.files {
-            writeln!(
-                f,
-                "file        {} from {}",
-                Foreign(&file.target),
-                Foreign(&file.source)
-            )?;
+            let (target, source) = (Foreign(&file.target), Foreign(&file.source));
+            write!(f, "file        {target} from {source}")?;
+            match &file.unpack {
+                Some(unpack) => writeln!(f, ", {unpack}")?,
+                None => writeln!(f)?,
+            }
         }
         for certificate in &self.certificates {
             writeln!(f, "certificate {}", Foreign(certificate))?;

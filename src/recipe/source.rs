@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::on_disk::OnDisk;
+use crate::archive::{Archive, ArchiveError, Archives, Member, Place};
 use crate::files::Part;
 use crate::net::{Digest, Downloaded};
 use crate::shim;
@@ -20,7 +22,10 @@ pub enum FileSource {
     Text(String),
     /// A file that a server has.
     Download(Download),
-    /// A file that was fetched or unpacked for this build.
+    /// A file in an archive.
+    #[serde(serialize_with = "as_text")]
+    Member(Member),
+    /// A file that was fetched for this build.
     Brought(Brought),
     /// A program that wincimg brings along.
     Embedded(Embedded),
@@ -94,7 +99,7 @@ impl Download {
     }
 }
 
-/// A file that was fetched or unpacked for a build, and is kept until that ends.
+/// A file that was fetched for a build, and is kept until that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brought {
     /// Its bytes.
@@ -107,6 +112,31 @@ impl Serialize for Brought {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.from.serialize(serializer)
     }
+}
+
+impl FileSource {
+    /// Opens it as an archive; none where it is not one.
+    pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
+        let place = match self {
+            Self::Disk(file) => Place::Path(file.path.clone()),
+            Self::Brought(file) => Place::Part(file.part.clone()),
+            Self::Download(file) => match &file.content {
+                Some(part) => Place::Part(part.clone()),
+                None => return Ok(None),
+            },
+            Self::Member(member) => return archives.open_inner(member),
+            Self::Text(_) | Self::Embedded(_) => return Ok(None),
+        };
+        let name = match self {
+            Self::Download(file) => file.url.clone(),
+            _ => self.to_string(),
+        };
+        archives.open(place, &name)
+    }
+}
+
+fn as_text<S: serde::Serializer>(member: &Member, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(member)
 }
 
 /// A program that wincimg brings along.
@@ -142,6 +172,7 @@ impl fmt::Display for FileSource {
                 Some(digest) => write!(f, "{url} ({digest})"),
                 None => f.write_str(url),
             },
+            Self::Member(member) => member.fmt(f),
             Self::Brought(file) => f.write_str(&file.from),
             Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }

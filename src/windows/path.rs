@@ -5,6 +5,8 @@ use std::str::FromStr;
 
 use serde::Serialize;
 
+use super::registry::upcase::upcase;
+
 /// A file or folder in an image, such as `C:\app\site`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImagePath {
@@ -71,6 +73,22 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
     }
 }
 
+/// What two paths have in common when Windows takes them for the same one; keys order parents
+/// before their children and keep a folder's content together.
+pub fn fold(path: &str) -> String {
+    path.chars()
+        .map(|c| if c == '/' { '\0' } else { upper(c) })
+        .collect()
+}
+
+/// NTFS maps single units by the table that the registry has too.
+fn upper(c: char) -> char {
+    let upper = u16::try_from(u32::from(c)).ok().map(upcase);
+    upper
+        .and_then(|unit| char::from_u32(u32::from(unit)))
+        .unwrap_or(c)
+}
+
 /// The folders at the top of every Windows.
 pub const TOP_FOLDERS: [&str; 6] = [
     "inetpub",
@@ -110,6 +128,13 @@ impl ImagePath {
                 .zip(other)
                 .all(|(own, other)| own.eq_ignore_ascii_case(other));
         starts.then(|| &own[other.len()..])
+    }
+
+    /// What lies under this path by names, the outermost first.
+    pub fn join_all(&self, names: &[impl AsRef<str>]) -> Result<Self, PathError> {
+        names
+            .iter()
+            .try_fold(self.clone(), |path, name| path.join(name.as_ref()))
     }
 
     /// What lies under this path by a name that was checked before.
@@ -256,5 +281,20 @@ mod tests {
         ] {
             assert_eq!(name_problem(name), None, "{name:?}");
         }
+    }
+
+    #[test]
+    fn folding_puts_a_folder_right_before_its_content() {
+        let mut paths = ["a.txt", "A/z", "a", "a b/c"];
+        paths.sort_by_key(|path| fold(path));
+        assert_eq!(paths, ["a", "A/z", "a b/c", "a.txt"]);
+    }
+
+    #[test]
+    fn folding_joins_only_what_windows_joins() {
+        assert_eq!(fold("Ünïcode"), fold("ÜNÏCODE"));
+        assert_eq!(fold("ᾳ"), fold("ᾼ"));
+        assert_ne!(fold("straße"), fold("strasse"));
+        assert_ne!(fold("µ"), fold("Μ"));
     }
 }

@@ -74,5 +74,6 @@ mod supply_chain;
 mod support;
 mod terminal;
 mod try_image;
+mod unpacking;
 mod words;
 mod zoo;

@@ -26,7 +26,10 @@ use machine::Machine;
 use traced::Traced;
 use variables::Variables;
 
-pub use image::{Access, Action, Algorithm, Entry, Iis, Image, Seen, Service, ServiceStart};
+pub use image::{
+    Access, Action, Algorithm, Entry, Existing, Format, Iis, Image, Seen, Service, ServiceStart,
+    Unpack,
+};
 pub use trouble::{Trouble, TroubleKind};
 
 /// What stands after `RUN`.

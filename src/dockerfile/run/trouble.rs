@@ -30,6 +30,8 @@ pub enum TroubleKind {
     Later,
     /// It is understood, and fails; so does the build on Windows.
     Fails,
+    /// It is understood, and not done here, whatever comes of it on Windows.
+    Refused,
 }
 
 impl Trouble {

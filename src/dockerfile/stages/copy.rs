@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::path::Path;
 
 use super::files::{Files, Found};
 use super::paths::Target;
 use super::tree::{Kind, Tree, key};
+use crate::archive::Unpacked;
 use crate::diagnose::in_one_line;
 use crate::recipe::dockerignore::Ignore;
-use crate::recipe::{FileSource, PlannedContent, PlannedEntry};
+use crate::recipe::{PlannedContent, PlannedEntry};
 use crate::windows::inside::Known;
 use crate::windows::path::ImagePath;
 
@@ -158,24 +158,16 @@ impl<'a> Draft<'a> {
     pub(super) fn unpacked(
         &mut self,
         target: &Target,
-        entries: &[(Vec<String>, PlannedContent)],
+        entries: Vec<Unpacked>,
     ) -> Result<(), String> {
         self.put(target.path.clone(), PlannedContent::Folder)?;
-        for (names, content) in entries {
-            let mut path = target.path.clone();
-            for name in names {
-                path = path.join(name).map_err(|error| error.to_string())?;
-            }
-            self.put(path, content.clone())?;
+        for entry in entries {
+            let path = target.path.join_all(&entry.names);
+            self.put(
+                path.map_err(|error| error.to_string())?,
+                entry.content.into(),
+            )?;
         }
         Ok(())
-    }
-}
-
-/// The file on disk that an entry comes from.
-pub(super) fn on_disk(content: &PlannedContent) -> Option<&Path> {
-    match content {
-        PlannedContent::File(FileSource::Disk(file)) => Some(&file.path),
-        _ => None,
     }
 }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::diagnose::{Blame, Diagnose, Excerpt};
-use crate::foreign::without_password;
 use crate::files::like;
+use crate::foreign::without_password;
 
 /// Why a Dockerfile does not come to an image.
 #[derive(Debug, thiserror::Error)]

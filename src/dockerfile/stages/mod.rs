@@ -27,6 +27,7 @@ use super::expand::Lexer;
 use super::instruction::{Copy, Kind, Program, Step};
 use super::run::{Trouble, TroubleKind};
 use super::source::Dockerfile;
+use crate::archive::Archives;
 use crate::diagnose::in_one_line;
 use crate::inspect::Taken;
 use crate::net::Downloaded;
@@ -38,11 +39,10 @@ use crate::windows::inside::{Inside, Needs};
 use crate::windows::quoting::Escape;
 use crate::windows::registry::Root;
 
-use copy::{Draft, on_disk};
+use copy::Draft;
 use files::{Files, Folder, OfImage, OfStage, fixed_part};
 use state::State;
 use tree::Tree;
-use unpack::Archives;
 
 use error::Remedy;
 
@@ -307,6 +307,7 @@ impl Stages {
             TroubleKind::NotUnderstood => "RUN is not understood",
             TroubleKind::NotKnown | TroubleKind::Later => "RUN depends on what is not known",
             TroubleKind::Fails => "RUN fails",
+            TroubleKind::Refused => "RUN is not carried out",
         };
         let (line, text) = step.line_at(trouble.at);
         let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
@@ -547,7 +548,7 @@ impl Evaluation<'_> {
             here: &self.inputs.downloads,
             wants: &mut self.wants,
         };
-        let done = match run::carry_out(state, program, fetching) {
+        let done = match run::carry_out(state, program, &stages.archives, fetching) {
             Ok(done) => done,
             Err(trouble) => {
                 let may_wait = match trouble.kind {
@@ -710,13 +711,10 @@ impl Evaluation<'_> {
         let pattern = paths::source(source).map_err(failed)?;
         if copy.unpack.unwrap_or(copy.is_add) {
             let found = files.matching(&pattern).map_err(failed)?;
-            let archives: Vec<_> = found
-                .iter()
-                .filter_map(|found| on_disk(&found.content))
-                .collect();
             let mut unpacked = Vec::new();
-            for path in &archives {
-                unpacked.extend(self.stages.archives.unpacked(path).map_err(failed)?);
+            for found in &found {
+                let added = unpack::added(&self.stages.archives, &found.content);
+                unpacked.extend(added.map_err(|error| failed(in_one_line(&error)))?);
             }
             if !unpacked.is_empty() && unpacked.len() < found.len() {
                 return Err(failed(format!(
@@ -725,7 +723,7 @@ impl Evaluation<'_> {
             }
             if !unpacked.is_empty() {
                 for entries in unpacked {
-                    draft.unpacked(target, &entries).map_err(failed)?;
+                    draft.unpacked(target, entries).map_err(failed)?;
                 }
                 return Ok(());
             }

@@ -42,7 +42,7 @@ impl Stages {
             all: Vec::new(),
             target: 0,
             context: context(request)?,
-            archives: super::unpack::Archives::default(),
+            archives: crate::archive::Archives::default(),
             given: request.arguments.clone(),
             global: Vec::new(),
         };

@@ -4,6 +4,7 @@
 //! when it is here.
 
 mod access;
+mod archives;
 mod certificates;
 pub(super) mod downloads;
 mod iis;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 use super::state::State;
 use super::tree::{Kind, Tree, key};
+use crate::archive::Archives;
 use crate::diagnose::in_one_line;
 use crate::dockerfile::instruction::Program;
 use crate::dockerfile::run::{
@@ -58,11 +60,12 @@ pub(super) struct Fetching<'a> {
 pub(super) fn carry_out(
     state: &State,
     program: &Program,
+    archives: &Archives,
     fetching: Fetching<'_>,
 ) -> Result<Done, Trouble> {
     let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
     let earlier = layers.flat_map(|layer| &layer.registry).collect();
-    let mut running = Running::on(&state.tree, earlier, fetching);
+    let mut running = Running::on(&state.tree, earlier, archives, fetching);
     running.state = Some(state);
     let folder = state
         .working_dir()
@@ -171,6 +174,7 @@ impl Image for Nothing {
 struct Running<'a> {
     before: &'a Tree,
     tree: Tree,
+    archives: &'a Archives,
     entries: BTreeMap<String, PlannedEntry>,
     /// What lines before this one did to the registry.
     earlier: Vec<&'a RegistryEdit>,
@@ -192,10 +196,16 @@ struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    fn on(tree: &'a Tree, earlier: Vec<&'a RegistryEdit>, fetching: Fetching<'a>) -> Self {
+    fn on(
+        tree: &'a Tree,
+        earlier: Vec<&'a RegistryEdit>,
+        archives: &'a Archives,
+        fetching: Fetching<'a>,
+    ) -> Self {
         Self {
             before: tree,
             tree: tree.clone(),
+            archives,
             entries: BTreeMap::new(),
             earlier,
             edits: Vec::new(),
@@ -518,20 +528,11 @@ impl Image for Running<'_> {
                 algorithm,
                 digest,
             } => self.verify(&path, algorithm, &digest),
-            Action::Unpack(unpack) if self.content(&unpack.archive) == Seen::Later => {
-                self.make_folder(unpack.into.clone())?;
-                self.later.insert(key(&unpack.into));
-                Ok(())
-            }
+            Action::Unpack(unpack) => self.unpack(&unpack),
             Action::Unclear(path) => {
                 self.later.insert(key(&path));
                 Ok(())
             }
-            Action::Unpack(_) => Err(trouble(
-                TroubleKind::NotUnderstood,
-                "archives are not looked into",
-            )
-            .help("unpack it beforehand, and COPY the folder")),
             Action::Certificate { store, file } => self.trust(&store, &file),
             Action::Service(service) => self.service(&service),
             Action::Access(access) => self.grant(&access),
@@ -561,6 +562,7 @@ fn bytes(source: &FileSource) -> Option<Vec<u8>> {
         FileSource::Text(text) => Some(text.clone().into_bytes()),
         FileSource::Disk(file) => files::read(&file.path, LONGEST).ok(),
         FileSource::Download(file) => of_part(file.content.as_ref()?),
+        FileSource::Member(member) => member.bytes(LONGEST).ok(),
         FileSource::Brought(file) => of_part(&file.part),
         FileSource::Embedded(_) => None,
     }

@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::layer::fold;
 use crate::recipe::{PlannedContent, PlannedEntry};
 use crate::windows::inside::{BaseFile, BaseFileKind, Inside, InsideError, Known};
-use crate::windows::path::{ImagePath, TOP_FOLDERS};
+use crate::windows::path::{ImagePath, TOP_FOLDERS, fold};
 
 /// Folders that are there in Windows although nobody has looked.
 const WELL_KNOWN: [&str; 12] = [

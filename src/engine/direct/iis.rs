@@ -187,6 +187,7 @@ fn site_config(
 fn content(source: &Source, path: &LayerPath) -> Result<(Vec<u8>, String), DirectError> {
     let name = match source {
         Source::Path(file) => file.display().to_string(),
+        Source::Member(member) => member.to_string(),
         Source::Bytes(_) | Source::Part(_) | Source::Lacking { .. } => path.to_string(),
     };
     let bytes = source.read(LARGEST).map_err(|error| LayerError::Read {
@@ -300,7 +301,7 @@ mod tests {
     fn text(layer: &mut Layer, path: &str) -> Option<String> {
         match layer.file_mut(&path.parse().unwrap())? {
             Source::Bytes(bytes) => Some(String::from_utf8(bytes.to_vec()).unwrap()),
-            Source::Path(_) | Source::Part(_) | Source::Lacking { .. } => None,
+            Source::Path(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. } => None,
         }
     }
 

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::archive::ArchiveError;
 use crate::diagnose::Diagnose;
 use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
 use crate::layer::Source;
@@ -33,6 +34,9 @@ pub enum ContextError {
     /// A file whose bytes are not here.
     #[error("{0} is not downloaded")]
     Lacking(String),
+    /// An archive with files of the context is not what it should be.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     /// A file that was written to while it was sent.
     #[error("{} changed while it was read", path.display())]
     Changed {
@@ -46,7 +50,7 @@ impl Diagnose for ContextError {
         match self {
             Self::Taken(name) => Some(format!("rename {name:?}, or list it in .dockerignore")),
             Self::Changed { .. } => Some("build again when nothing writes to it".to_owned()),
-            Self::Read { .. } | Self::Lacking(_) => None,
+            Self::Read { .. } | Self::Lacking(_) | Self::Archive(_) => None,
         }
     }
 }
@@ -83,6 +87,7 @@ impl Listing {
                 ContextContent::File(Source::Lacking { url, .. }) => {
                     return Err(ContextError::Lacking(url.clone()));
                 }
+                ContextContent::File(Source::Member(member)) => member.size(),
                 ContextContent::Folder | ContextContent::Link { .. } => 0,
             };
         }

@@ -12,6 +12,7 @@ use tar::{Builder, EntryType, Header};
 use tokio::sync::mpsc;
 
 use super::context::{ContextError, Listing, is_executable};
+use crate::archive::{self, ArchiveError, Member};
 use crate::dockerfile::{ContextContent, ContextEntry};
 use crate::files;
 use crate::layer::Source;
@@ -67,10 +68,19 @@ pub(super) fn upload(
 
 fn write(listing: &Listing, timestamp: u64, pieces: Pieces, outcome: &Outcome) {
     let mut tar = Builder::new(pieces);
+    let mut members = Vec::new();
     let appended = listing
         .entries
         .iter()
-        .try_for_each(|entry| append(&mut tar, entry, timestamp));
+        .try_for_each(|entry| match &entry.content {
+            // They come last, in the order of their archives; their folders are there by then.
+            ContextContent::File(Source::Member(member)) => {
+                members.push((entry.path.as_str(), member));
+                Ok(())
+            }
+            _ => append(&mut tar, entry, timestamp),
+        });
+    let appended = appended.and_then(|()| append_members(&mut tar, &members, timestamp));
     match appended {
         Ok(()) => {
             // Whoever has stopped listening knows why.
@@ -85,10 +95,36 @@ fn write(listing: &Listing, timestamp: u64, pieces: Pieces, outcome: &Outcome) {
     }
 }
 
+fn append_members(
+    tar: &mut Builder<Pieces>,
+    members: &[(&str, &Member)],
+    timestamp: u64,
+) -> Result<(), Failure> {
+    let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+    archive::read(&sources, |place, content| {
+        let (path, member) = members[place];
+        let mut header = Header::new_gnu();
+        header.set_mtime(timestamp);
+        header.set_size(member.size());
+        header.set_mode(0o644);
+        tar.append_data(&mut header, path, content)
+            .map_err(|error| match error.downcast::<ArchiveError>() {
+                Ok(error) => error.into(),
+                Err(_) => Failure::Unheard,
+            })
+    })
+}
+
 enum Failure {
     Context(ContextError),
     /// Nobody listens any more.
     Unheard,
+}
+
+impl From<ArchiveError> for Failure {
+    fn from(error: ArchiveError) -> Self {
+        Self::Context(error.into())
+    }
 }
 
 fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Result<(), Failure> {
@@ -120,6 +156,8 @@ fn append(tar: &mut Builder<Pieces>, entry: &ContextEntry, timestamp: u64) -> Re
         ContextContent::File(Source::Lacking { url, .. }) => {
             return Err(Failure::Context(ContextError::Lacking(url.clone())));
         }
+        // Those are appended together.
+        ContextContent::File(Source::Member(_)) => return Ok(()),
         ContextContent::File(Source::Path(path)) => {
             return append_file(tar, &mut header, &entry.path, path);
         }
@@ -245,5 +283,66 @@ impl Write for Pieces {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use futures_util::TryStreamExt;
+
+    use super::*;
+    use crate::archive::{Archives, Place, Selection, UnpackedContent};
+    use crate::dockerfile::Rendered;
+    use crate::progress::Silent;
+
+    #[tokio::test]
+    async fn files_in_an_archive_are_sent_as_they_come_out_of_it_behind_their_folders() {
+        let mut made = Builder::new(Vec::new());
+        for (name, content) in [("b", "two"), ("a", "one")] {
+            let mut header = Header::new_gnu();
+            header.set_size(content.len() as u64);
+            made.append_data(&mut header, name, content.as_bytes())
+                .unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.tar");
+        std::fs::write(&path, made.into_inner().unwrap()).unwrap();
+        let archive = Archives::default().open(Place::Path(path), "t.tar");
+        let unpacked = archive.unwrap().unwrap().unpacked(&Selection::default());
+        let mut context = vec![ContextEntry {
+            path: "files".to_owned(),
+            content: ContextContent::Folder,
+        }];
+        for entry in unpacked.unwrap() {
+            let UnpackedContent::File(member) = entry.content else {
+                panic!("only files are in it");
+            };
+            context.push(ContextEntry {
+                path: format!("files/{}", entry.names.join("/")),
+                content: ContextContent::File(member.into()),
+            });
+        }
+        // By their names, as a plan has them.
+        context.sort_by(|a, b| a.path.cmp(&b.path));
+        let rendered = Rendered {
+            dockerfile: "FROM x\n".to_owned(),
+            context,
+        };
+        let listing = Listing::new(&rendered).unwrap();
+        let (pieces, _) = upload(listing, 0, Arc::new(Silent));
+        let pieces: Vec<Bytes> = pieces.try_collect().await.unwrap();
+        let sent = pieces.concat();
+        let mut archive = tar::Archive::new(sent.as_slice());
+        let mut all = Vec::new();
+        for entry in archive.entries().unwrap() {
+            let mut entry = entry.unwrap();
+            let path = entry.path().unwrap().display().to_string();
+            all.push((path, io::read_to_string(&mut entry).unwrap()));
+        }
+        let names: Vec<&str> = all.iter().map(|(path, _)| path.as_str()).collect();
+        assert_eq!(names, ["Dockerfile", "files/", "files/b", "files/a"]);
+        assert_eq!((all[2].1.as_str(), all[3].1.as_str()), ("two", "one"));
     }
 }

@@ -14,6 +14,9 @@ use crate::recipe::{Download, FileSource, PlannedContent, Want};
 use crate::windows::inside::Known;
 use crate::windows::path::ImagePath;
 
+/// The largest file in an archive whose digest is made.
+const LARGEST_MEMBER: u64 = 256 << 20;
+
 impl Running<'_> {
     /// The file is what a server has.
     pub(super) fn download(
@@ -142,6 +145,10 @@ fn reader(source: &FileSource) -> io::Result<Box<dyn Read + '_>> {
         }
         FileSource::Text(text) => Box::new(text.as_bytes()),
         FileSource::Brought(file) => Box::new(file.part.open()?),
+        FileSource::Member(member) => {
+            let bytes = member.bytes(LARGEST_MEMBER).map_err(io::Error::other)?;
+            Box::new(io::Cursor::new(bytes))
+        }
         FileSource::Embedded(program) => Box::new(program.bytes()),
         FileSource::Download(file) => {
             let content = file.content.as_ref();

@@ -1,23 +1,24 @@
-//! Reading layers, ours and foreign ones: entry by entry, no further than the caller wants to go.
+//! Reading tar streams, layers and archives: entry by entry, no further than the caller wants to go.
 //!
-//! A layer from a registry can hold anything, so nothing in it decides how much memory is taken.
+//! A stream from elsewhere can hold anything, so nothing in it decides how much memory is taken.
 //! That is why the `tar` crate only decodes the headers here: its archive reader loads extension
 //! headers whole, whatever size they claim.
 
 use std::io::{self, BufReader, Cursor, Read};
 
+use ::tar::{EntryType, Header, PaxExtensions};
 use flate2::bufread::MultiGzDecoder;
-use tar::{EntryType, Header, PaxExtensions};
 
-use super::header::BLOCK;
+/// Tar counts in blocks of this many bytes.
+pub const BLOCK: usize = 512;
 
-/// PAX headers and long names are far smaller than this in any layer that Windows can read.
+/// PAX headers and long names are far smaller than this in any archive that Windows can read.
 const LARGEST_EXTENSION: u64 = 1 << 20;
 
 /// The most of an entry's content that is handed out at once.
 const PIECE: usize = 128 << 10;
 
-/// How much a layer may make its reader work.
+/// How much a stream may make its reader work.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// The largest file that is read into memory, in bytes.
@@ -35,20 +36,20 @@ impl Default for Limits {
     }
 }
 
-/// Why a layer could not be read.
+/// Why a stream could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The source failed, or its compressed data are broken.
-    #[error("cannot read the layer")]
+    #[error("cannot read the tar stream")]
     Io(#[source] io::Error),
     /// The stream ends inside an entry.
-    #[error("the layer ends in the middle of an entry")]
+    #[error("the tar stream ends in the middle of an entry")]
     Truncated,
     /// Something that is not a tar header where one has to be.
-    #[error("the layer is not a tar stream: {0}")]
+    #[error("it is not a tar stream: {0}")]
     Malformed(&'static str),
     /// A file or header that is larger than the reader is willing to hold.
-    #[error("{path:?} in the layer has {size} bytes, more than the limit of {limit}")]
+    #[error("{path:?} in the tar stream has {size} bytes, more than the limit of {limit}")]
     TooLarge {
         /// The entry.
         path: String,
@@ -58,11 +59,11 @@ pub enum ReadError {
         limit: u64,
     },
     /// A stream that goes on and on.
-    #[error("the layer is longer than {0} bytes when decompressed")]
+    #[error("the tar stream is longer than {0} bytes when decompressed")]
     TooLong(u64),
 }
 
-/// What an entry of a layer is.
+/// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
     /// A directory.
@@ -71,16 +72,16 @@ pub enum EntryKind {
     File,
     /// A symbolic link or mount point.
     Symlink,
-    /// Another name of a file in this or a lower layer.
+    /// Another name of a file before it.
     HardLink,
-    /// Something that layers of Windows do not have.
+    /// A device, a pipe or whatever else Windows does not have.
     Other,
 }
 
-/// One entry of a layer.
+/// One entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LayerEntry {
-    /// The full path, `Files/Windows/win.ini`, without slashes around it.
+pub struct TarEntry {
+    /// The full path, `Files/Windows/win.ini` in a layer, without slashes around it.
     pub path: String,
     /// What it is.
     pub kind: EntryKind,
@@ -90,8 +91,8 @@ pub struct LayerEntry {
     pub target: Option<String>,
 }
 
-/// Walks through a layer: plain, gzip (of any number of members) or zstd.
-pub struct LayerReader<'a> {
+/// Walks through a stream.
+pub struct TarReader<'a> {
     stream: Metered<'a>,
     limits: Limits,
     /// Content of the current entry that was not read yet.
@@ -113,14 +114,15 @@ struct Extensions {
     size: Option<u64>,
 }
 
-impl<'a> LayerReader<'a> {
-    /// Looks at the first bytes to tell the compression, and reads nothing more yet.
+impl<'a> TarReader<'a> {
+    /// Looks at the first bytes to tell the compression of a layer, gzip, zstd or none, and reads
+    /// nothing more yet.
     pub fn new(source: impl Read + Send + 'a, limits: Limits) -> Result<Self, ReadError> {
         let unpacked = decompressed(source).map_err(ReadError::Io)?;
         Ok(Self::over(unpacked, limits))
     }
 
-    /// Walks through a layer that is not compressed, or no longer.
+    /// Walks through a stream that is not compressed, or no longer.
     pub fn of_tar(source: impl Read + Send + 'a, limits: Limits) -> Self {
         Self::over(Box::new(source), limits)
     }
@@ -142,7 +144,7 @@ impl<'a> LayerReader<'a> {
     }
 
     /// Goes on to the next entry, past what is unread of this one; nothing at the end.
-    pub fn next_entry(&mut self) -> Result<Option<LayerEntry>, ReadError> {
+    pub fn next_entry(&mut self) -> Result<Option<TarEntry>, ReadError> {
         let mut extensions = Extensions::default();
         self.pax.clear();
         loop {
@@ -215,7 +217,7 @@ impl<'a> LayerReader<'a> {
         kind: EntryType,
         size: u64,
         extensions: Extensions,
-    ) -> Result<LayerEntry, ReadError> {
+    ) -> Result<TarEntry, ReadError> {
         let kind = match kind {
             EntryType::Regular | EntryType::Continuous => EntryKind::File,
             EntryType::Directory => EntryKind::Directory,
@@ -243,7 +245,7 @@ impl<'a> LayerReader<'a> {
         let path = path.trim_start_matches("./").trim_matches('/').to_owned();
         self.path.clone_from(&path);
         self.begin(size)?;
-        Ok(LayerEntry {
+        Ok(TarEntry {
             path,
             kind,
             size,
@@ -319,8 +321,8 @@ impl<'a> LayerReader<'a> {
     }
 }
 
-impl Read for LayerReader<'_> {
-    /// Reads the content of the entry that [`LayerReader::next_entry`] came to.
+impl Read for TarReader<'_> {
+    /// Reads the content of the entry that [`TarReader::next_entry`] came to.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = (&mut self.stream).take(self.unread).read(buffer)?;
         self.unread -= read as u64;
@@ -395,6 +397,12 @@ pub fn decompressed<'a>(
     } else {
         Box::new(whole)
     })
+}
+
+/// Whether a block is the header of an entry.
+pub(super) fn is_header(block: &[u8; BLOCK]) -> bool {
+    let header = Header::from_byte_slice(block);
+    header.cksum().is_ok_and(|stated| stated == checksum(block))
 }
 
 /// The sum of a header's bytes, its own field counted as spaces.

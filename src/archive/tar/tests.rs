@@ -5,8 +5,8 @@ use std::io::Write;
 use proptest::prelude::*;
 
 use super::*;
-use crate::layer::path::fold;
 use crate::layer::{Compression, Layer, LinkTo, WriteOptions};
+use crate::windows::path::fold;
 
 const LIMITS: Limits = Limits {
     file: 1 << 20,
@@ -19,7 +19,7 @@ fn read_hives(
     source: impl Read + Send,
     limits: Limits,
 ) -> Result<Vec<(String, Vec<u8>)>, ReadError> {
-    let mut reader = LayerReader::new(source, limits)?;
+    let mut reader = TarReader::new(source, limits)?;
     let mut hives = Vec::new();
     while let Some(entry) = reader.next_entry()? {
         match entry.path.strip_prefix("Hives/") {
@@ -42,7 +42,7 @@ fn find_files(
 ) -> Result<Vec<Option<Vec<u8>>>, ReadError> {
     let wanted: Vec<String> = paths.iter().map(|path| fold(path)).collect();
     let mut found: Vec<Option<Vec<u8>>> = vec![None; paths.len()];
-    let mut reader = LayerReader::new(source, limits)?;
+    let mut reader = TarReader::new(source, limits)?;
     while found.contains(&None)
         && let Some(entry) = reader.next_entry()?
     {
@@ -97,8 +97,8 @@ fn plain() -> Vec<u8> {
     out
 }
 
-fn entries(blob: &[u8]) -> Result<Vec<LayerEntry>, ReadError> {
-    let mut reader = LayerReader::new(blob, LIMITS)?;
+fn entries(blob: &[u8]) -> Result<Vec<TarEntry>, ReadError> {
+    let mut reader = TarReader::new(blob, LIMITS)?;
     let mut entries = Vec::new();
     while let Some(entry) = reader.next_entry()? {
         entries.push(entry);
@@ -219,7 +219,7 @@ fn files_are_found_in_any_case_and_nothing_is_read_behind_the_last() {
 #[test]
 fn a_part_of_an_entry_can_be_read_and_the_next_one_is_still_found() {
     let plain = plain();
-    let mut reader = LayerReader::new(plain.as_slice(), LIMITS).unwrap();
+    let mut reader = TarReader::new(plain.as_slice(), LIMITS).unwrap();
     while reader.next_entry().unwrap().unwrap().path != "Files/app/Shim.exe" {}
     let mut start = [0; 10];
     reader.read_exact(&mut start).unwrap();
@@ -259,7 +259,7 @@ fn what_is_no_tar_is_refused() {
     let error = entries(&[b'x'; 2000]).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the layer is not a tar stream: a header's checksum is wrong"
+        "it is not a tar stream: a header's checksum is wrong"
     );
 }
 
@@ -273,7 +273,7 @@ fn limits_hold_for_files_extensions_and_the_whole_stream() {
     let error = read_hives(plain.as_slice(), small).unwrap_err();
     assert_eq!(
         error.to_string(),
-        r#""Hives/Software_Delta" in the layer has 16 bytes, more than the limit of 10"#
+        r#""Hives/Software_Delta" in the tar stream has 16 bytes, more than the limit of 10"#
     );
     let short = Limits {
         file: 100,

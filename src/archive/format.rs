@@ -1,0 +1,104 @@
+//! What an archive is, by its first bytes.
+
+use std::fmt;
+use std::io::{self, BufReader, Read};
+
+use bzip2::read::MultiBzDecoder;
+use flate2::read::MultiGzDecoder;
+use lzma_rust2::XzReader;
+
+use super::tar::{BLOCK, is_header};
+
+/// What an xz stream may ask for to be decompressed, in KiB: twice what `xz -9` does.
+const XZ_MEMORY: u32 = 128 << 10;
+
+/// What an archive is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// A zip file.
+    Zip,
+    /// A 7z file.
+    SevenZip,
+    /// A tar stream.
+    Tar(Packing),
+}
+
+/// How a stream is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Packing {
+    /// Not at all.
+    Plain,
+    /// By gzip, in any number of members.
+    Gzip,
+    /// By zstd.
+    Zstd,
+    /// By xz.
+    Xz,
+    /// By bzip2.
+    Bzip2,
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Zip => "zip",
+            Self::SevenZip => "7z",
+            Self::Tar(Packing::Plain) => "tar",
+            Self::Tar(Packing::Gzip) => "tar.gz",
+            Self::Tar(Packing::Zstd) => "tar.zst",
+            Self::Tar(Packing::Xz) => "tar.xz",
+            Self::Tar(Packing::Bzip2) => "tar.bz2",
+        })
+    }
+}
+
+impl Format {
+    /// What a file is; none where it is no archive.
+    pub(super) fn of(mut file: impl Read + Send) -> io::Result<Option<Self>> {
+        let mut start = Vec::new();
+        (&mut file).take(BLOCK as u64).read_to_end(&mut start)?;
+        let is = |magic: &[u8]| start.starts_with(magic);
+        if is(b"PK\x03\x04") || is(b"PK\x05\x06") || is(b"PK\x07\x08") {
+            return Ok(Some(Self::Zip));
+        }
+        if is(b"7z\xBC\xAF\x27\x1C") {
+            return Ok(Some(Self::SevenZip));
+        }
+        let packing = if is(&[0x1F, 0x8B]) {
+            Packing::Gzip
+        } else if is(&[0x28, 0xB5, 0x2F, 0xFD]) {
+            Packing::Zstd
+        } else if is(b"\xFD7zXZ\0") {
+            Packing::Xz
+        } else if is(b"BZh") {
+            Packing::Bzip2
+        } else {
+            Packing::Plain
+        };
+        let mut block = [0; BLOCK];
+        let first = packing
+            .decoder(start.as_slice().chain(file))
+            .and_then(|mut stream| stream.read_exact(&mut block));
+        // What does not decompress to a header is a file like any other.
+        Ok((first.is_ok() && is_header(&block)).then_some(Self::Tar(packing)))
+    }
+}
+
+impl Packing {
+    /// The stream as it was before it was compressed.
+    pub(super) fn decoder<'a>(
+        self,
+        source: impl Read + Send + 'a,
+    ) -> io::Result<Box<dyn Read + Send + 'a>> {
+        let source = BufReader::with_capacity(64 << 10, source);
+        Ok(match self {
+            Self::Plain => Box::new(source),
+            Self::Gzip => Box::new(BufReader::new(MultiGzDecoder::new(source))),
+            Self::Zstd => Box::new(BufReader::new(zstd::Decoder::with_buffer(source)?)),
+            Self::Xz => Box::new(BufReader::new(XzReader::new_mem_limit(
+                source, true, XZ_MEMORY,
+            ))),
+            Self::Bzip2 => Box::new(BufReader::new(MultiBzDecoder::new(source))),
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! A stretch of a file that is read as if it were a file of its own.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// A stretch of a file.
+#[derive(Debug)]
+pub struct Window {
+    file: File,
+    start: u64,
+    length: u64,
+    at: u64,
+}
+
+impl Window {
+    /// So many bytes of a file from there on.
+    pub fn new(mut file: File, start: u64, length: u64) -> io::Result<Self> {
+        file.seek(SeekFrom::Start(start))?;
+        Ok(Self {
+            file,
+            start,
+            length,
+            at: 0,
+        })
+    }
+
+    /// How many bytes it has.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+}
+
+impl Read for Window {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.length.saturating_sub(self.at);
+        let most = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));
+        let read = self.file.read(&mut buffer[..most])?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for Window {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+            SeekFrom::End(by) => self.length.checked_add_signed(by),
+        };
+        let place = at.and_then(|at| Some((at, self.start.checked_add(at)?)));
+        let (at, place) = place.ok_or(io::ErrorKind::InvalidInput)?;
+        self.file.seek(SeekFrom::Start(place))?;
+        self.at = at;
+        Ok(at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn nothing_around_a_window_is_seen() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"before inside after").unwrap();
+        let mut window = Window::new(file, 7, 6).unwrap();
+        assert_eq!(io::read_to_string(&mut window).unwrap(), "inside");
+        assert_eq!(window.seek(SeekFrom::End(-4)).unwrap(), 2);
+        assert_eq!(window.seek(SeekFrom::Current(1)).unwrap(), 3);
+        assert_eq!(io::read_to_string(&mut window).unwrap(), "ide");
+        assert!(window.seek(SeekFrom::End(-7)).is_err());
+        window.seek(SeekFrom::Start(60)).unwrap();
+        assert_eq!(io::read_to_string(&mut window).unwrap(), "");
+    }
+}
