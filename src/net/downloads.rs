@@ -386,3 +386,66 @@ fn take_away(path: &Path) {
         _ => Kept::remove(path),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+
+    fn remote(url: &str, name: &str) -> Remote {
+        Remote {
+            url: url.parse().unwrap(),
+            digest: None,
+            size: None,
+            follows: true,
+            name: name.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_page_is_taken_only_where_it_may_be_wanted() {
+        for (url, name, takes) in [
+            ("https://repo.lan/index.html", "index.html", true),
+            ("https://repo.lan/notes", "notes", true),
+            ("https://repo.lan/tool.ZIP?x=1", "tool", false),
+            ("https://repo.lan/fwlink/?id=7", "setup.exe", false),
+        ] {
+            assert_eq!(remote(url, name).takes_pages(), takes, "{url} as {name}");
+        }
+    }
+
+    #[test]
+    fn the_least_used_goes_first_and_what_is_being_written_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = Kept::new(folder.path().to_owned(), 10);
+        let put = |name: &str, hours: u64| {
+            let path = folder.path().join(name);
+            fs::write(&path, "12345").unwrap();
+            let file = File::options().append(true).open(&path).unwrap();
+            let used = SystemTime::now() - Duration::from_hours(hours);
+            file.set_modified(used).unwrap();
+            path
+        };
+        let newest = put("sha256-a", 0);
+        put("sha256-b", 1);
+        put("sha256-c", 2);
+        put("sha256-d.part", 3);
+        put("sha256-d.part.json", 3);
+        let busy = File::open(put("url-e.part", 4)).unwrap();
+        busy.try_lock().unwrap();
+        put("url-e.part.json", 4);
+        kept.trim(&newest, |_| true, take_away);
+        let mut left: Vec<_> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        left.sort();
+        assert_eq!(
+            left,
+            ["sha256-a", "sha256-b", "url-e.part", "url-e.part.json"]
+        );
+    }
+}
