@@ -279,3 +279,6 @@ impl fmt::Display for Change {
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod delegation;

@@ -1,0 +1,78 @@
+//! Sections that are locked and unlocked, and entries that must or must not be there, for tests.
+
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+
+const FILE: &str = include_str!("tests/applicationHost.config");
+const SCHEMA: &str = include_str!("tests/schema.xml");
+
+fn server(text: &str) -> Server {
+    let schema = Schema::read([("schema.xml", SCHEMA.as_bytes())]).unwrap();
+    Server::read(text.as_bytes(), schema).unwrap()
+}
+
+fn edit(section: &str, change: Change) -> ConfigEdit {
+    ConfigEdit {
+        section: section.parse().unwrap(),
+        location: None,
+        change,
+    }
+}
+
+fn delegated(section: &str, allowed: bool) -> ConfigEdit {
+    edit(section, Change::Delegate { allowed })
+}
+
+fn after(text: &str, edit: &ConfigEdit) -> Option<String> {
+    let mut server = server(text);
+    server.apply(edit).unwrap();
+    Some(String::from_utf8(server.finish()?).unwrap())
+}
+
+#[test]
+fn a_section_moves_where_its_lock_is_said_with_all_that_is_in_it() {
+    let commented = FILE.replace("<error statusCode", "<!-- kept --><error statusCode");
+    let section = "system.webServer/httpErrors";
+    let locked = after(&commented, &delegated(section, false)).unwrap();
+    let place = |text: &str| locked.find(text).unwrap();
+    assert!(place("<location path=\"\" overrideMode=\"Deny\">") < place("<!-- kept -->"));
+    assert_eq!(locked.matches("<httpErrors ").count(), 1);
+    let path = section.parse().unwrap();
+    assert!(!server(&locked).is_delegated(&path, None).unwrap());
+    assert_eq!(after(&locked, &delegated(section, false)), None);
+    let unlocked = after(&locked, &delegated(section, true)).unwrap();
+    assert!(server(&unlocked).is_delegated(&path, None).unwrap());
+    assert!(unlocked.contains("<!-- kept -->"));
+    // What is unlocked already stays where it is.
+    assert_eq!(
+        after(FILE, &delegated("system.webServer/handlers", true)),
+        None
+    );
+}
+
+#[test]
+fn new_entries_must_not_be_there_and_taken_ones_must() {
+    let entry = |name: &str| ElementPath::default().entry([("name", name)]);
+    let (default, other) = (entry("defaultAPPpool"), entry("other"));
+    let new = |entry| {
+        edit(
+            APP_POOLS,
+            Change::New {
+                entry,
+                first: false,
+            },
+        )
+    };
+    let take = |entry| edit(APP_POOLS, Change::Take { entry });
+    let mut server = server(FILE);
+    let exists = server.apply(&new(default.clone())).unwrap_err();
+    assert!(matches!(exists, EditError::Exists { .. }), "{exists}");
+    let missing = server.apply(&take(other.clone())).unwrap_err();
+    assert!(matches!(missing, EditError::NoEntry { .. }), "{missing}");
+    assert!(server.finish().is_none());
+    server.apply(&new(other.clone())).unwrap();
+    server.apply(&take(other)).unwrap();
+    server.apply(&take(default)).unwrap();
+    assert!(server.app_pools().is_empty());
+}
