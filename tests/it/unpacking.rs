@@ -64,7 +64,7 @@ fn site() -> Option<Site> {
 }
 
 fn dockerfile(site: &Site, instructions: &str) {
-    let text = format!("# escape=`\nFROM {BASE}\n{instructions}\n");
+    let text = format!("# escape=`\nFROM {BASE}\nUSER ContainerAdministrator\n{instructions}\n");
     site.write("app/Dockerfile", text);
 }
 
@@ -238,8 +238,10 @@ fn later_commands_see_what_was_unpacked() {
     let found = built(
         &site,
         "FROM mcr.microsoft.com/windows/nanoserver:1809 AS made\n\
+         USER ContainerAdministrator\n\
          COPY outer.zip C:/\nRUN tar -xf C:\\outer.zip && tar -xf zipped.zip\n\
          FROM mcr.microsoft.com/windows/nanoserver:1809\n\
+         USER ContainerAdministrator\n\
          COPY --from=made C:/tool-1.2/doc C:/doc\n\
          COPY --from=made C:/zipped.zip C:/again.zip\n\
          SHELL [\"powershell\", \"-Command\"]\n\
