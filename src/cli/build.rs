@@ -202,9 +202,15 @@ impl Build {
                 Engine::Direct => Purpose::Layers,
                 Engine::Docker => Purpose::Dockerfile,
             };
-            look(&mut images, purpose, &registry, session).await?;
-            let looking = request.look_again(&mut images, &registry, &mut supply, session);
-            looking.await?;
+            // What is known then may show that more has to be.
+            loop {
+                look(&mut images, purpose, &registry, session).await?;
+                let looking = request.look_again(&mut images, &registry, &mut supply, session);
+                looking.await?;
+                if !images.iter().any(|image| image.stages.wants_a_look) {
+                    break;
+                }
+            }
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }

@@ -1,6 +1,8 @@
 //! Finding out what is inside the bases of planned images, as far as the images are better or
 //! possible with it.
 
+use std::sync::Arc;
+
 use futures_util::future::{join_all, try_join_all};
 
 use super::plans::{PlannedBase, PlannedImage};
@@ -11,7 +13,9 @@ use crate::oci::document::Digest;
 use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::Source;
-use crate::windows::inside::Needs;
+use crate::windows::inside::{Inside, InsideError, Known as Answer, Needs};
+use crate::windows::path::ImagePath;
+use crate::windows::registry::KeyPath;
 
 /// A plan needs to know its base, and that could not be found out.
 #[derive(Debug, thiserror::Error)]
@@ -88,7 +92,7 @@ pub async fn look_inside(
         });
     let known: Vec<Option<Known>> = try_join_all(reads).await?;
     let mut told = Vec::new();
-    let mut answers: Vec<(Digest, Known)> = Vec::new();
+    let mut answers: Vec<(Digest, Arc<dyn Inside>)> = Vec::new();
     for ((base, needs), known) in bases.into_iter().zip(known) {
         let is_missing = known.is_none() && !needs.is_empty();
         told.push(Look {
@@ -102,14 +106,14 @@ pub async fn look_inside(
                 .collect(),
             base: base.planned.for_people(),
         });
-        answers.extend(known.map(|known| (base.planned.digest().clone(), known)));
+        answers.extend(known.map(|known| (base.planned.digest().clone(), known.inside())));
     }
     for image in images {
-        let own = answers
-            .iter()
-            .find(|(digest, _)| digest == image.base.digest());
-        if let Some((_, known)) = own {
-            image.base.inside = known.clone().inside();
+        for (digest, inside) in &answers {
+            if digest == image.base.digest() {
+                image.base.inside = Arc::clone(inside);
+            }
+            image.stages.tell(digest, inside);
         }
     }
     Ok(told)
@@ -121,21 +125,22 @@ struct AskedBase {
     planned: PlannedBase,
 }
 
-/// Each base once, with all that is needed of it.
+/// Each base once, with all that is needed of it; not those of which that is known already.
 fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(AskedBase, Needs)> {
     let mut bases: Vec<(AskedBase, Needs)> = Vec::new();
-    for image in images {
-        let (Some(reference), Some(_)) = (&image.base.reference, image.base.os_version) else {
+    let own = images.iter().map(|image| (&image.base, image.plan.needs()));
+    let of_stages = images.iter().flat_map(|image| image.stages.asked());
+    for (planned, mut needs) in own.chain(of_stages) {
+        let (Some(reference), Some(_)) = (&planned.reference, planned.os_version) else {
             continue;
         };
-        let mut needs = image.plan.needs();
         if purpose == Purpose::Dockerfile {
             needs.files = false;
             needs.contents.clear();
         }
         let known = bases
             .iter_mut()
-            .find(|(base, _)| base.planned.digest() == image.base.digest());
+            .find(|(base, _)| base.planned.digest() == planned.digest());
         match known {
             Some((_, all)) => {
                 all.hives.extend(needs.hives);
@@ -145,13 +150,28 @@ fn bases(images: &[PlannedImage], purpose: Purpose) -> Vec<(AskedBase, Needs)> {
             None => {
                 let base = AskedBase {
                     reference: reference.clone(),
-                    planned: image.base.clone(),
+                    planned: planned.clone(),
                 };
                 bases.push((base, needs));
             }
         }
     }
+    bases.retain(|(base, needs)| needs.is_empty() || !says(base.planned.inside.as_ref(), needs));
     bases
+}
+
+/// Whether what is known of a base is enough; a look that failed is told by whoever asks next.
+fn says(inside: &dyn Inside, needs: &Needs) -> bool {
+    let mut hives = needs.hives.iter();
+    let mut contents = needs.contents.iter();
+    let drive = ImagePath::drive();
+    hives.all(|hive| is_known(&inside.key(&KeyPath::root_of(*hive))))
+        && (!needs.files || is_known(&inside.file(&drive)))
+        && contents.all(|path| is_known(&inside.content(path)))
+}
+
+fn is_known<T>(answer: &Result<Answer<T>, InsideError>) -> bool {
+    !matches!(answer, Ok(Answer::Unknown))
 }
 
 /// What is looked for in layers, in words.

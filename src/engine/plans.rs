@@ -3,7 +3,7 @@
 //! A runtime gives every host of a build of Windows the same entry of an index, so hosts that one
 //! image can serve share one: it is on the base that the oldest of them would take by itself.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use futures_util::future::try_join_all;
 
 use super::downloads::{Supply, SupplyError};
 use crate::diagnose::{Blame, Diagnose, Excerpt};
-use crate::dockerfile::stages::{Bases, ImageFiles, Inputs, StageBase, StageError, Stages};
-use crate::inspect::{TakeError, take};
+use crate::dockerfile::stages::{Bases, Inputs, StageBase, StageError, Stages, all_that_lines_ask};
+use crate::inspect::{TakeError, Taken, take};
 use crate::oci::base::{
     BaseImage, BaseRegistry, BaseRepository, HOST_PROCESS, HostProcessBase, HostProcessError,
     Match, NameError, NamedBase, Resolution, ResolveError, SetAside,
@@ -24,7 +24,7 @@ use crate::oci::store::Source;
 use crate::progress::Progress;
 use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings, Wants};
 use crate::windows::compat::{HostBuild, generation};
-use crate::windows::inside::{Inside, Unseen};
+use crate::windows::inside::{Inside, Needs, Unseen};
 use crate::windows::search_path::VARIABLE;
 use crate::windows::version::WindowsVersion;
 
@@ -85,9 +85,40 @@ pub struct PlannedImage {
     /// What is made of it.
     pub plan: Plan,
     /// What a Dockerfile's stages are based on; a recipe has none.
-    pub stage_inputs: Inputs,
+    pub stages: StageBases,
     /// Base images that were passed over, and why.
     pub set_aside: Vec<SetAside>,
+}
+
+/// What the stages of a Dockerfile are based on, and what of that has to be known.
+#[derive(Debug, Clone, Default)]
+pub struct StageBases {
+    inputs: Inputs,
+    /// The bases by their names in the file.
+    bases: BTreeMap<String, PlannedBase>,
+    needs: BTreeMap<String, Needs>,
+    /// Whether somebody has to look into one of them before it is known what the image is.
+    pub wants_a_look: bool,
+}
+
+impl StageBases {
+    /// The bases, and what has to be known of each.
+    pub(super) fn asked(&self) -> impl Iterator<Item = (&PlannedBase, Needs)> {
+        let bases = self.bases.iter();
+        bases.map(|(name, base)| (base, self.needs.get(name).cloned().unwrap_or_default()))
+    }
+
+    /// Takes in what is inside a base.
+    pub(super) fn tell(&mut self, digest: &Digest, inside: &Arc<dyn Inside>) {
+        for (name, base) in &mut self.bases {
+            if base.digest() == digest {
+                base.inside = Arc::clone(inside);
+                if let Some(known) = self.inputs.bases.get_mut(name) {
+                    known.inside = Arc::clone(inside);
+                }
+            }
+        }
+    }
 }
 
 /// What an image is built on.
@@ -329,6 +360,7 @@ impl BuildRequest<'_> {
         let mut found = try_join_all(finding).await?;
         let plan_for = |host: &TargetHost| {
             let mut bases = Bases::new();
+            let mut planned = BTreeMap::new();
             let mut own = None;
             let mut notes = Vec::new();
             for (name, (named, found)) in names.iter().zip(&mut found) {
@@ -339,6 +371,7 @@ impl BuildRequest<'_> {
                     inside: Arc::clone(&base.inside),
                 };
                 bases.insert((*name).to_owned(), known);
+                planned.insert((*name).to_owned(), base.clone());
                 if *name == stages.base() {
                     own = Some((base, set_aside));
                 }
@@ -370,7 +403,12 @@ impl BuildRequest<'_> {
                 host: Some(host.clone()),
                 base,
                 plan,
-                stage_inputs: inputs,
+                stages: StageBases {
+                    inputs,
+                    bases: planned,
+                    needs: outcome.needs,
+                    wants_a_look: false,
+                },
                 set_aside,
             })
         };
@@ -422,40 +460,65 @@ impl BuildRequest<'_> {
             Blueprint::Dockerfile(stages) => stages,
         };
         let mut lacking = Lacking::default();
-        let mut known: Vec<(Digest, BTreeSet<String>, ImageFiles)> = Vec::new();
-        for image in images {
-            let inputs = &mut image.stage_inputs;
-            if let Some(own) = inputs.bases.get_mut(stages.base()) {
-                own.inside = Arc::clone(&image.base.inside);
-            }
+        let mut known: Vec<(Digest, BTreeSet<String>, BTreeMap<String, Taken>)> = Vec::new();
+        'images: for image in images {
+            let StageBases {
+                inputs,
+                bases,
+                needs,
+                wants_a_look,
+            } = &mut image.stages;
+            *wants_a_look = false;
             let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
             // What is known now may show that more is needed.
             let outcome = loop {
                 for (name, paths) in std::mem::take(&mut inputs.lacking) {
-                    let named = self.base_registry.named(&name)?;
-                    for found in named.resolve(registry, &hosts, self.wanted).await? {
-                        let base = found.base;
-                        let same = |it: &&(Digest, BTreeSet<String>, ImageFiles)| {
+                    let found: Vec<PlannedBase> = match bases.get(&name) {
+                        Some(base) => vec![base.clone()],
+                        None => {
+                            let named = self.base_registry.named(&name)?;
+                            let found = named.resolve(registry, &hosts, self.wanted).await?;
+                            found.into_iter().map(|found| found.base.into()).collect()
+                        }
+                    };
+                    for base in found {
+                        let Some(reference) = &base.reference else {
+                            continue;
+                        };
+                        let same = |it: &&(Digest, BTreeSet<String>, BTreeMap<String, Taken>)| {
                             it.0 == *base.digest() && it.1 == paths
                         };
                         let files = match known.iter().find(same) {
                             Some((_, _, files)) => files.clone(),
                             None => {
-                                let source = Source::Registry(registry.repository(&base.reference));
+                                let source = Source::Registry(registry.repository(reference));
                                 let files = take(&source, &base.image, &paths, progress).await?;
                                 known.push((base.digest().clone(), paths.clone(), files.clone()));
                                 files
                             }
                         };
-                        inputs.files.entry(name.clone()).or_default().extend(files);
+                        let here = inputs.files.entry(name.clone()).or_default();
+                        here.add(&paths, files);
                     }
                 }
                 let came = supply.bring(&inputs.wants, registry.http()).await?;
                 inputs.downloads.clone_from(supply.here());
-                let outcome = if is_seen {
-                    stages.evaluate(inputs)?
+                let evaluated = if is_seen {
+                    stages.evaluate(inputs)
                 } else {
-                    stages.evaluate_unseen(inputs)?
+                    stages.evaluate_unseen(inputs)
+                };
+                let outcome = match evaluated {
+                    Ok(outcome) => outcome,
+                    Err(error) => {
+                        let base = stages.base_to_look_into(&error);
+                        match base.filter(|base| !needs.contains_key(*base)) {
+                            Some(base) => needs.insert(base.to_owned(), all_that_lines_ask()),
+                            None => return Err(error.into()),
+                        };
+                        *wants_a_look = true;
+                        continue 'images;
+                    }
                 };
                 let is_whole = outcome.lacking.is_empty();
                 let is_same = outcome.wants == inputs.wants && !came;
@@ -465,6 +528,7 @@ impl BuildRequest<'_> {
                 inputs.lacking = outcome.lacking;
                 inputs.wants = outcome.wants;
             };
+            needs.extend(outcome.needs);
             let mut instructions = outcome.instructions;
             instructions
                 .downloads_mut()
@@ -579,7 +643,7 @@ impl BuildRequest<'_> {
             host: host.cloned(),
             base,
             plan,
-            stage_inputs: Inputs::default(),
+            stages: StageBases::default(),
             set_aside,
         })
     }

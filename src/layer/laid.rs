@@ -292,3 +292,65 @@ impl Inside for Laid<'_> {
         }
     }
 }
+
+/// A base without some folders and what is in them.
+#[derive(Debug)]
+pub struct Without<'a> {
+    /// The base.
+    pub inside: &'a dyn Inside,
+    /// The folders.
+    pub gone: &'a [ImagePath],
+}
+
+impl Without<'_> {
+    fn lacks(&self, path: &ImagePath) -> bool {
+        self.gone.iter().any(|gone| path.below(gone).is_some())
+    }
+}
+
+impl Inside for Without<'_> {
+    fn key(&self, path: &KeyPath) -> Result<Known<BaseKey>, InsideError> {
+        self.inside.key(path)
+    }
+
+    fn file(&self, path: &ImagePath) -> Result<Known<BaseFile>, InsideError> {
+        if self.lacks(path) {
+            return Ok(Known::Absent);
+        }
+        self.inside.file(path)
+    }
+
+    fn lies_in(&self, folder: &ImagePath) -> Result<Known<Vec<BaseFile>>, InsideError> {
+        if self.lacks(folder) {
+            return Ok(Known::Absent);
+        }
+        let is_there = |file: &BaseFile| {
+            let path = folder.join(&file.name);
+            path.map_or(true, |path| !self.lacks(&path))
+        };
+        Ok(match self.inside.lies_in(folder)? {
+            Known::Present(found) => Known::Present(found.into_iter().filter(is_there).collect()),
+            other => other,
+        })
+    }
+
+    fn folders_below(
+        &self,
+        path: &ImagePath,
+    ) -> Result<Known<Vec<(ImagePath, BaseFile)>>, InsideError> {
+        Ok(match self.inside.folders_below(path)? {
+            Known::Present(mut found) => {
+                found.retain(|(path, _)| !self.lacks(path));
+                Known::Present(found)
+            }
+            other => other,
+        })
+    }
+
+    fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
+        if self.lacks(path) {
+            return Ok(Known::Absent);
+        }
+        self.inside.content(path)
+    }
+}

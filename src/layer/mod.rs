@@ -53,7 +53,7 @@ pub use descriptor::Security;
 pub use error::LayerError;
 pub use folder::link;
 pub use granted::GrantError;
-pub use laid::Laid;
+pub use laid::{Laid, Without};
 pub use listing::{Listed, listing, secrets};
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};

@@ -1,12 +1,19 @@
 //! The files of a plan as part of a layer.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 
 use super::content::{Layer, LinkTo, Source};
+use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::LayerPath;
-use crate::recipe::{Download, FileSource, PlannedContent, PlannedEntry, PlannedFile, Unpack};
-use crate::windows::path::ImagePath;
+use super::settle::attributes;
+use crate::recipe::{
+    Download, FileSource, Kept, PlannedContent, PlannedEntry, PlannedFile, Unpack,
+};
+use crate::windows::inside::Inside;
+use crate::windows::path::{ImagePath, fold};
 
 impl Layer {
     /// Adds what a plan puts on the drive.
@@ -19,6 +26,30 @@ impl Layer {
         entries
             .iter()
             .try_for_each(|entry| self.planned_entry(entry))
+    }
+
+    /// Lets entries keep what they have of what was in the image before.
+    pub fn keep(&mut self, kept: &[Kept], inside: &dyn Inside) -> Result<(), LayerError> {
+        if kept.is_empty() {
+            return Ok(());
+        }
+        let places = self.files.iter().enumerate();
+        let places: HashMap<String, usize> = places
+            .map(|(place, entry)| (fold(entry.path.as_str()), place))
+            .collect();
+        for kept in kept {
+            let key = fold(LayerPath::try_from(&kept.path)?.as_str());
+            let was = inside.file(&kept.from)?.present();
+            let (Some(was), Some(place)) = (was, places.get(&key)) else {
+                continue;
+            };
+            let entry = &mut self.files[*place];
+            entry.attributes = Some(attributes(&was));
+            if kept.is_moved {
+                entry.security = was.security.as_deref().map(Security::from);
+            }
+        }
+        Ok(())
     }
 
     fn planned_entry(&mut self, entry: &PlannedEntry) -> Result<(), LayerError> {

@@ -201,7 +201,7 @@ impl Walk<'_> {
         let settled = Settled {
             path: written.clone(),
             content: item.content,
-            attributes: base.as_ref().map(attributes),
+            attributes: item.attributes.or_else(|| base.as_ref().map(attributes)),
             is_change: base.is_none() || child == Child::File || item.security.is_some(),
             security,
         };
@@ -244,7 +244,7 @@ fn is_same_kind(base: &BaseFile, content: &Content) -> bool {
     )
 }
 
-fn attributes(base: &BaseFile) -> u32 {
+pub(super) fn attributes(base: &BaseFile) -> u32 {
     let kind = match base.kind {
         BaseFileKind::Folder => DIRECTORY,
         // What was written to is to be archived.

@@ -12,7 +12,6 @@ use crate::foreign::Foreign;
 use crate::oci::document::ContainerConfig;
 use crate::windows::access::Access;
 use crate::windows::iis::config::ConfigEdit;
-use crate::windows::inside::Needs;
 use crate::windows::path::ImagePath;
 use crate::windows::registry::RegistryEdit;
 
@@ -26,10 +25,6 @@ pub struct Instructions {
     /// Who made the image, where it says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
-    /// What has to be known of the base before all of this can be said; what there is then is not
-    /// the image yet.
-    #[serde(skip)]
-    pub needs: Needs,
 }
 
 /// What one instruction does.
@@ -53,9 +48,26 @@ pub struct PlannedLayer {
     /// The rights that it grants, in order, once its files are there.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub access: Vec<Access>,
+    /// What was moved or copied here within the image, and what it keeps.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub kept: Vec<Kept>,
+    /// Folders that are gone, with all that was in them, before they are made anew.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub anew: Vec<ImagePath>,
     /// The server's own configuration of IIS, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub iis: Vec<ConfigEdit>,
+}
+
+/// A file or folder that comes from elsewhere in the image: it keeps its attributes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Where it is.
+    pub path: ImagePath,
+    /// Where it, or what it is a copy of, was before the layer.
+    pub from: ImagePath,
+    /// Whether it is the same, who may do what with it among that.
+    pub is_moved: bool,
 }
 
 /// A file or folder in a layer.

@@ -59,7 +59,9 @@ pub use certificates::certificates_in_file;
 use file::RecipeFile;
 pub use file::{VariableType, schema};
 pub use host_process::NeedsWindowsInside;
-pub use instructions::{Instructions, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep};
+pub use instructions::{
+    Instructions, Kept, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
+};
 pub use library::{ShippedRecipe, shipped};
 pub use on_disk::{LeftOut, OnDisk};
 pub use path::PATH_HINT;

@@ -221,7 +221,7 @@ impl Plan {
     /// What has to be known of the base before the image can be made.
     pub fn needs(&self) -> Needs {
         let instructions = self.instructions.as_ref();
-        let mut needs = instructions.map_or_else(Needs::default, |all| all.needs.clone());
+        let mut needs = Needs::default();
         needs.hives.extend(hive::needed(&self.edits_on_any_base()));
         needs.files |= self.access.iter().any(|access| !self.brings(&access.path));
         if self.path.is_some() {

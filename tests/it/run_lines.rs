@@ -10,16 +10,22 @@ use std::process::Command;
 
 use assert_cmd::assert::Assert;
 use wincimg::layer::{EntryKind, LayerReader, Limits};
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::store::Sink;
+use wincimg::windows::hive::{Hive, Semantics};
 use wincimg::windows::security::SecurityDescriptor;
 
 use crate::inside::{Machine, VERSION, publish};
-use crate::laid::{entries_of, layer_with_data, layers_of};
+use crate::laid::{DATA, entries_of, layer_with_data, layers_of};
 use crate::support::fake_registry::FakeRegistry;
-use crate::support::inside::{FILE, image_of};
+use crate::support::inside::{FILE, FOLDER, image_of};
+use crate::support::places::registry;
 use crate::support::programs::component;
 use crate::support::windows_base::StandIn;
 
 const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
+
+const OWN: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FR;;;BU)";
 
 /// A base with the programs that lines name.
 fn base() -> StandIn {
@@ -35,6 +41,29 @@ fn base() -> StandIn {
     }
     let powershell = "Files/Windows/System32/WindowsPowerShell/v1.0/powershell.exe";
     layer.file(powershell, b"MZ", Some(FILE));
+    let (file, link) = (tar::EntryType::Regular, tar::EntryType::Symlink);
+    layer
+        .folder("Files/inetpub", Some(FOLDER))
+        .folder("Files/inetpub/wwwroot", Some(DATA))
+        .file("Files/inetpub/wwwroot/iisstart.htm", b"start", Some(FILE))
+        .file("Files/inetpub/wwwroot/iisstart.png", b"png", Some(FILE))
+        .folder("Files/inetpub/app", Some(FOLDER))
+        .file("Files/inetpub/app/Config.txt", b"one\r\ntwo\r\n", Some(OWN))
+        .entry(
+            "Files/inetpub/app/fixed.txt",
+            file,
+            "33",
+            Some(OWN),
+            b"fixed",
+            None,
+        )
+        .folder("Files/inetpub/linked", Some(FOLDER))
+        .entry("Files/inetpub/linked/x", link, "1040", None, b"", Some("y"))
+        .folder("Files/inetpub/app/deep", Some(DATA))
+        .hard_link(
+            "Files/inetpub/app/deep/again.txt",
+            "Files/inetpub/app/Config.txt",
+        );
     image_of(VERSION, vec![layer.tar()])
 }
 
@@ -309,5 +338,218 @@ async fn certificates_come_in_every_form_that_windows_reads() {
     assert!(
         found.contains("hint: give each certificate a file of its own"),
         "{found}"
+    );
+}
+
+fn said(sddl: &str) -> String {
+    sddl.parse::<SecurityDescriptor>().unwrap().to_string()
+}
+
+/// The names in a layer below a folder, folders on the way among them.
+fn names(layer: &Path, below: &str) -> Vec<String> {
+    let files = files_of(layer).into_keys();
+    let below = format!("Files/{below}");
+    files
+        .filter_map(|path| Some(path.strip_prefix(&below)?.to_owned()))
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_the_base_are_listed_copied_moved_and_changed() {
+    let lines = r#"RUN del /q C:\inetpub\wwwroot\*
+RUN copy C:\inetpub\app\fixed.txt C:\data2\copy.txt
+RUN move C:\inetpub\app C:\moved
+RUN echo three>>C:\moved\config.txt
+SHELL ["powershell", "-Command"]
+RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved\config.txt; Remove-Item -Recurse C:\moved\deep\*"#;
+    let mut built = Vec::new();
+    for bench in [Bench::new().await, Bench::new().await.indexed()] {
+        let layers = bench.layers(lines);
+        let expected = ["", ".wh.iisstart.htm", ".wh.iisstart.png"];
+        assert_eq!(names(&layers[0], "inetpub/wwwroot/"), expected);
+
+        let copied = entries_of(&layers[1]);
+        let (security, attributes) = &copied["Files/data2/copy.txt"];
+        assert_eq!(files_of(&layers[1])["Files/data2/copy.txt"], b"fixed");
+        assert!(security.as_ref().unwrap().contains("ID;"), "{security:?}");
+        assert_eq!(attributes, "33");
+
+        let moved = entries_of(&layers[2]);
+        assert_eq!(names(&layers[2], "inetpub/.wh."), ["app"]);
+        let content = files_of(&layers[2]);
+        for path in ["Files/moved/Config.txt", "Files/moved/deep/again.txt"] {
+            assert_eq!(content[path], b"one\r\ntwo\r\n", "{path}");
+            assert_eq!(moved[path].0, Some(said(OWN)), "{path}");
+        }
+        assert_eq!(moved["Files/moved/deep"].0, Some(said(DATA)));
+        assert_eq!(
+            moved["Files/moved/fixed.txt"],
+            (Some(said(OWN)), "33".to_owned())
+        );
+
+        let path = "Files/moved/Config.txt";
+        assert_eq!(files_of(&layers[3])[path], b"one\r\ntwo\r\nthree\r\n");
+        assert_eq!(entries_of(&layers[3])[path].0, Some(said(OWN)));
+        assert_eq!(files_of(&layers[4])[path], b"one\r\n2\r\nthree\r\n");
+        assert_eq!(names(&layers[4], "moved/deep/"), ["", ".wh.again.txt"]);
+        built.push(layers.iter().map(|it| files_of(it)).collect::<Vec<_>>());
+    }
+    assert_eq!(
+        built[0], built[1],
+        "what is known beforehand changes nothing"
+    );
+    let bench = Bench::new().await.indexed();
+    for (line, said) in [
+        (
+            r"copy C:\inetpub\linked\x C:\x",
+            "copy: what it does depends on what the base has at C:\\inetpub\\linked\\x",
+        ),
+        (
+            r"move C:\inetpub\linked C:\x",
+            "the base's C:\\inetpub\\linked\\x is a link, which is not copied",
+        ),
+        (r"copy C:\inetpub\app\none.txt C:\x", "RUN fails"),
+    ] {
+        let found = bench.refused(&format!("RUN {line}"));
+        assert!(found.contains("Dockerfile:3: RUN "), "{found}");
+        let said = said.replace("\\\\", "\\");
+        assert!(found.contains(&said), "{said}: {found}");
+        assert!(found.contains("hint: "), "{found}");
+    }
+    // A plan reads no layers, and says that a build does.
+    let bench = Bench::new().await;
+    let text = format!("FROM {BASE}\nRUN del /q C:\\inetpub\\wwwroot\\*\n");
+    bench.write("Dockerfile", text);
+    let host = bench.server.host();
+    let dry = [
+        "build",
+        "./app",
+        "--dry-run",
+        "--host-build",
+        "17763.973",
+        "--base-registry",
+    ];
+    let dry = bench.machine.run(&[&dry[..], &[&host]].concat()).failure();
+    let found = String::from_utf8_lossy(&dry.get_output().stderr).into_owned();
+    assert!(
+        found.contains("a build reads the registry and the files of"),
+        "{found}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rights_on_a_folder_of_the_base_reach_its_files() {
+    let bench = Bench::new().await;
+    let layers = bench.layers(r"RUN icacls C:\inetpub\wwwroot /grant Everyone:(OI)(CI)M");
+    // Its list is closed against what is above, and those of its files are open.
+    let found = entries_of(&layers[0]);
+    let of = |path: &str| found[path].0.clone().unwrap();
+    assert_eq!(
+        of("Files/inetpub/wwwroot"),
+        said(&format!("{DATA}(A;OICI;0x1301bf;;;WD)"))
+    );
+    let file = of("Files/inetpub/wwwroot/iisstart.htm");
+    assert!(file.contains("(A;ID;0x1301bf;;;WD)"), "{file}");
+    assert_eq!(
+        files_of(&layers[0])["Files/inetpub/wwwroot/iisstart.htm"],
+        b"start"
+    );
+    let without = bench.layers(r"RUN icacls C:\inetpub\wwwroot /grant Everyone:(CI)M");
+    assert_eq!(names(&without[0], "inetpub/wwwroot/"), [""]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_can_be_deleted_and_made_anew_in_one_line() {
+    let bench = Bench::new().await;
+    let layers = bench.layers(
+        r"COPY a.txt C:/inetpub/wwwroot/in/
+RUN rd /s /q C:\inetpub\wwwroot && md C:\inetpub\wwwroot\in && echo new>C:\inetpub\wwwroot\iisstart.htm
+RUN echo more>C:\inetpub\wwwroot\in\b.txt",
+    );
+    let expected = [
+        "",
+        ".wh.iisstart.png",
+        "iisstart.htm",
+        "in/",
+        "in/.wh.a.txt",
+    ];
+    assert_eq!(names(&layers[1], "inetpub/wwwroot/"), expected);
+    let found = entries_of(&layers[1]);
+    for path in ["Files/inetpub/wwwroot", "Files/inetpub/wwwroot/in"] {
+        // It takes its rights from above, as a new one does.
+        let security = found[path].0.clone().unwrap();
+        assert!(
+            security.contains("ID;") && !security.contains(";;;BG"),
+            "{path}: {security}"
+        );
+    }
+    assert_eq!(
+        names(&layers[2], "inetpub/wwwroot/"),
+        ["", "in/", "in/b.txt"]
+    );
+    let found = bench.refused(r"RUN rd /s /q C:\inetpub\app && echo x>C:\inetpub\app");
+    let said = r"C:\inetpub\app is deleted and something else made in one line";
+    assert!(found.contains(said), "{found}");
+    assert!(
+        found.contains("hint: delete it in a RUN of its own"),
+        "{found}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn later_lines_keep_what_earlier_ones_wrote_to_the_registry() {
+    for bench in [Bench::new().await, Bench::new().await.indexed()] {
+        let layers = bench.layers(
+            r"RUN reg add HKLM\SOFTWARE\Acme\Sub /v a /t REG_SZ /d 1 /f
+RUN reg add HKLM\SOFTWARE\Acme\Sub /v b /t REG_SZ /d 2 /f
+RUN reg delete HKLM\SOFTWARE\Acme\Sub /v a /f
+RUN reg delete HKLM\SOFTWARE\Acme /f
+RUN reg add HKLM\SOFTWARE\Acme\Sub /v c /t REG_SZ /d 3 /f",
+        );
+        let hives: Vec<Vec<u8>> = layers
+            .iter()
+            .map(|layer| files_of(layer)["Hives/Software_Delta"].clone())
+            .collect();
+        let hives: Vec<Hive<'_>> = hives.iter().map(|it| Hive::read(it).unwrap()).collect();
+        let sub = |layer: usize| hives[layer].root.at(r"Acme\Sub").unwrap();
+        assert_eq!(sub(1).layer.semantics, Semantics::Merge, "a is not hidden");
+        assert_eq!(sub(2).layer.semantics, Semantics::Merge);
+        for layer in [1, 2] {
+            assert_eq!(sub(layer).security, sub(0).security);
+        }
+        let all = hives.iter().take(3).map(|hive| hive.root.clone());
+        let seen = wincimg::windows::hive::merged(None, all).unwrap();
+        let seen = seen.at(r"Acme\Sub").unwrap();
+        let values: Vec<&str> = seen.values.iter().map(|it| it.name.as_str()).collect();
+        assert_eq!(values, ["b"]);
+        let gone = hives[3].root.at("Acme").unwrap();
+        assert_eq!(gone.layer.semantics, Semantics::Tombstone);
+        assert_eq!(sub(4).layer.semantics, Semantics::SupersedeTree);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_stage_gets_a_look_into_its_own_base() {
+    let bench = Bench::new().await;
+    let host = bench.server.host();
+    let reference = parse_reference(&format!("{host}/windows/servercore:{VERSION}")).unwrap();
+    let repository = registry(&host).repository(&reference);
+    base()
+        .put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+        .await;
+    let file = format!(
+        "# escape=`\nFROM mcr.microsoft.com/windows/servercore:ltsc2019 AS tools\n\
+         RUN md C:\\out && move C:\\inetpub\\app\\config.txt C:\\out\nRUN del /q C:\\data\\*.txt\n\
+         FROM {BASE}\nCOPY --from=tools C:/out/ C:/got/\nRUN del /q C:\\inetpub\\wwwroot\\*.png\n"
+    );
+    bench.build_file(&file).success();
+    let layers = bench.built();
+    assert_eq!(
+        files_of(&layers[0])["Files/got/config.txt"],
+        b"one\r\ntwo\r\n"
+    );
+    assert_eq!(
+        names(&layers[1], "inetpub/wwwroot/"),
+        ["", ".wh.iisstart.png"]
     );
 }

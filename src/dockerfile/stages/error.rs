@@ -45,8 +45,8 @@ pub enum Remedy {
     None,
     /// To ask once more, where more is known of the base by chance.
     Again,
-    /// To look inside the base.
-    Look,
+    /// To look inside the base of a stage, by its place in the file.
+    Look(usize),
 }
 
 impl StageError {

@@ -1,16 +1,16 @@
 //! Where files are copied from: a folder on disk, or the drive of another stage or image.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::ImageFiles;
 use super::tree::Tree;
 use crate::diagnose::in_one_line;
 use crate::inspect::Taken;
 use crate::layer::{LinkTo, link};
 use crate::recipe::dockerignore::{Glob, Ignore};
 use crate::recipe::{Brought, FileSource, OnDisk, PlannedContent};
-use crate::windows::path::ImagePath;
+use crate::windows::path::{ImagePath, fold};
 
 /// Something that can be copied.
 #[derive(Debug, Clone)]
@@ -327,6 +327,37 @@ pub(super) fn fixed_part(pattern: &str) -> &str {
         .map_or("", |(folder, _)| folder)
 }
 
+/// What was taken out of one image.
+#[derive(Debug, Clone, Default)]
+pub struct ImageFiles {
+    /// What was looked for, with all that is below it: folded paths.
+    asked: BTreeSet<String>,
+    /// What is there by its folded path, and how that is spelled.
+    found: BTreeMap<String, (String, Taken)>,
+}
+
+impl ImageFiles {
+    /// Takes in what is at some paths and below them.
+    pub fn add(&mut self, asked: &BTreeSet<String>, found: BTreeMap<String, Taken>) {
+        self.asked.extend(asked.iter().map(|path| fold(path)));
+        let found = found.into_iter();
+        self.found
+            .extend(found.map(|(path, taken)| (fold(&path), (path, taken))));
+    }
+
+    /// Whether that path was looked for.
+    pub(super) fn knows(&self, path: &str) -> bool {
+        let key = fold(path);
+        let ends = key.match_indices('\0').map(|(at, _)| &key[..at]);
+        ends.chain([key.as_str()]).any(|it| self.asked.contains(it))
+    }
+
+    /// What is at a path, and how that is spelled.
+    pub(super) fn get(&self, path: &str) -> Option<&(String, Taken)> {
+        self.found.get(&fold(path))
+    }
+}
+
 /// What was taken out of an image.
 pub(super) struct OfImage<'a> {
     pub(super) files: &'a ImageFiles,
@@ -352,10 +383,7 @@ impl OfImage<'_> {
 
 impl Files for OfImage<'_> {
     fn find(&self, path: &str) -> Result<Option<Found>, String> {
-        let lower = path.to_lowercase();
-        let mut files = self.files.iter();
-        let found = files.find(|(known, _)| known.to_lowercase() == lower);
-        let found = found.map(|(path, taken)| {
+        let found = self.files.get(path).map(|(path, taken)| {
             Ok::<Found, String>(Found {
                 path: path.clone(),
                 content: self.content(path, taken)?,
@@ -365,14 +393,14 @@ impl Files for OfImage<'_> {
     }
 
     fn inside(&self, folder: &str, _root: &str) -> Result<Vec<Found>, String> {
-        let below = format!("{}/", folder.to_lowercase());
+        let below = format!("{}\0", fold(folder));
         let mut all = Vec::new();
-        for (path, taken) in self.files {
-            let is_inside = path.to_lowercase().starts_with(&below);
-            let Some((above, name)) = path.rsplit_once('/').filter(|_| is_inside) else {
-                continue;
+        for (key, (path, taken)) in self.files.found.range(below.clone()..) {
+            let Some(inside) = key.strip_prefix(&below) else {
+                break;
             };
-            if above.to_lowercase() == folder.to_lowercase() {
+            if !inside.contains('\0') {
+                let name = path.rsplit('/').next().unwrap_or_default();
                 all.push(Found {
                     path: joined(folder, name),
                     content: self.content(path, taken)?,

@@ -29,7 +29,6 @@ use super::run::{Trouble, TroubleKind};
 use super::source::Dockerfile;
 use crate::archive::Archives;
 use crate::diagnose::in_one_line;
-use crate::inspect::Taken;
 use crate::net::Downloaded;
 use crate::oci::document::ContainerConfig;
 use crate::recipe::dockerignore::Ignore;
@@ -41,12 +40,14 @@ use crate::windows::registry::Root;
 
 use copy::Draft;
 use files::{Files, Folder, OfImage, OfStage, fixed_part};
+use run::Ground;
 use state::State;
 use tree::Tree;
 
 use error::Remedy;
 
 pub use error::StageError;
+pub use files::ImageFiles;
 pub use read::Request;
 pub use state::set_variable;
 
@@ -99,9 +100,6 @@ pub struct StageBase {
 /// What images say, by their names in the file.
 pub type Bases = BTreeMap<String, StageBase>;
 
-/// What was taken out of one image, by paths from the drive's root with slashes.
-pub type ImageFiles = BTreeMap<String, Taken>;
-
 /// What a Dockerfile is carried out with.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
@@ -124,12 +122,14 @@ pub struct Outcome {
     pub instructions: Instructions,
     /// What its author may want to know.
     pub notes: Vec<String>,
-    /// Paths in images that have to be taken out of them first.
+    /// Paths in images that have to be taken out of them first; what there is then is not all.
     pub lacking: BTreeMap<String, BTreeSet<String>>,
     /// What is downloaded, whether it is here or not.
     pub wants: Wants,
     /// Lines of which it is not known what they do before more of that is here.
     pub unclear: Vec<String>,
+    /// What has to be known of bases first, by their names in the file; likewise.
+    pub needs: BTreeMap<String, Needs>,
 }
 
 /// One evaluation.
@@ -166,6 +166,15 @@ impl Stages {
                 Base::Image(name) => return name,
                 Base::Stage(below) => index = *below,
             }
+        }
+    }
+
+    /// The base, by its name in the file, that has to be looked into before it is known whether this
+    /// is an error.
+    pub fn base_to_look_into(&self, error: &StageError) -> Option<&str> {
+        match error.remedy() {
+            Remedy::Look(stage) => Some(self.base_of(stage)),
+            Remedy::None | Remedy::Again => None,
         }
     }
 
@@ -298,7 +307,11 @@ impl Stages {
             )
         };
         let remedy = match trouble.kind {
-            TroubleKind::NotKnown if trouble.help.is_none() => Remedy::Look,
+            TroubleKind::NotKnown if trouble.help.is_none() => {
+                let mut all = self.all.iter();
+                let place = all.position(|other| std::ptr::eq(other, stage));
+                place.map_or(Remedy::None, Remedy::Look)
+            }
             TroubleKind::Fails => Remedy::Again,
             _ => Remedy::None,
         };
@@ -316,35 +329,20 @@ impl Stages {
     }
 
     /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
-    /// where that is not all of them, what there is says what it needs to know.
+    /// where that is not all of them, what there is says what has to be known.
     pub fn evaluate_unseen(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
-        let outcome = self.evaluate(inputs);
-        let config = inputs
-            .bases
-            .get(self.base())
-            .map(|base| base.config.clone());
-        match (outcome, config) {
-            (Err(error), Some(container)) if error.remedy() != Remedy::None => Ok(Outcome {
-                lacking: BTreeMap::new(),
-                instructions: Instructions {
-                    steps: Vec::new(),
-                    container,
-                    author: None,
-                    needs: match error.remedy() {
-                        Remedy::Look => Needs {
-                            hives: [Root::System, Root::Software].into(),
-                            files: true,
-                            contents: server_config().into_iter().chain(schema_files()).collect(),
-                        },
-                        Remedy::None | Remedy::Again => Needs::default(),
-                    },
-                },
-                notes: Vec::new(),
-                wants: Wants::new(),
-                unclear: Vec::new(),
-            }),
-            (outcome, _) => outcome,
-        }
+        self.evaluate(inputs).or_else(|error| {
+            let needs = match error.remedy() {
+                Remedy::None => return Err(error),
+                Remedy::Again => BTreeMap::new(),
+                Remedy::Look(stage) => {
+                    let base = self.base_of(stage).to_owned();
+                    BTreeMap::from([(base, all_that_lines_ask())])
+                }
+            };
+            let outcome = self.unfinished(inputs, BTreeMap::new()).ok_or(error)?;
+            Ok(Outcome { needs, ..outcome })
+        })
     }
 
     /// Carries the instructions out on bases, which have to be there for all of [`Self::bases`].
@@ -358,21 +356,60 @@ impl Stages {
             notes: Vec::new(),
             unclear: Vec::new(),
         };
-        let state = evaluation.made(self.target)?;
+        let state = match evaluation.made(self.target) {
+            Ok(state) => state,
+            // What is lacking may be the reason.
+            Err(error) if !evaluation.lacking.is_empty() => {
+                let outcome = self.unfinished(inputs, evaluation.lacking).ok_or(error)?;
+                let wants = evaluation.wants;
+                return Ok(Outcome { wants, ..outcome });
+            }
+            Err(error) => return Err(error),
+        };
         let mut notes = evaluation.notes;
         notes.dedup();
         Ok(Outcome {
             lacking: evaluation.lacking,
             wants: evaluation.wants,
             unclear: evaluation.unclear,
+            needs: BTreeMap::new(),
             instructions: Instructions {
                 steps: state.steps.clone(),
                 container: state.config.clone(),
                 author: state.author.clone(),
-                needs: Needs::default(),
             },
             notes,
         })
+    }
+
+    /// What there is where the instructions cannot be carried out yet.
+    fn unfinished(
+        &self,
+        inputs: &Inputs,
+        lacking: BTreeMap<String, BTreeSet<String>>,
+    ) -> Option<Outcome> {
+        let base = inputs.bases.get(self.base())?;
+        Some(Outcome {
+            instructions: Instructions {
+                steps: Vec::new(),
+                container: base.config.clone(),
+                author: None,
+            },
+            notes: Vec::new(),
+            lacking,
+            needs: BTreeMap::new(),
+            wants: Wants::new(),
+            unclear: Vec::new(),
+        })
+    }
+}
+
+/// What RUN lines may ask about a base.
+pub fn all_that_lines_ask() -> Needs {
+    Needs {
+        hives: [Root::System, Root::Software].into(),
+        files: true,
+        contents: server_config().into_iter().chain(schema_files()).collect(),
     }
 }
 
@@ -542,13 +579,31 @@ impl Evaluation<'_> {
         program: &Program,
     ) -> Result<(), StageError> {
         let stages = self.stages;
+        let base = stages.base_of(index);
+        let ground = Ground {
+            image: base,
+            files: self.inputs.files.get(base),
+        };
+        let mut lacking = BTreeSet::new();
         let place = format!("{}:{}", stages.file.display(), step.line);
         let fetching = run::Fetching {
             place: &place,
             here: &self.inputs.downloads,
             wants: &mut self.wants,
         };
-        let done = match run::carry_out(state, program, &stages.archives, fetching) {
+        let done = run::carry_out(
+            state,
+            program,
+            &stages.archives,
+            ground,
+            fetching,
+            &mut lacking,
+        );
+        if !lacking.is_empty() {
+            let known = self.lacking.entry(base.to_owned()).or_default();
+            known.extend(lacking);
+        }
+        let done = match done {
             Ok(done) => done,
             Err(trouble) => {
                 let may_wait = match trouble.kind {
@@ -631,6 +686,7 @@ impl Evaluation<'_> {
         let files: &dyn Files = match (&other, image) {
             (None, Some(name)) => {
                 let known = self.inputs.files.get(name);
+                let mut is_lacking = false;
                 for source in &copy.sources {
                     let pattern = paths::source(source).map_err(failed)?;
                     let place = fixed_part(&pattern);
@@ -638,12 +694,13 @@ impl Evaluation<'_> {
                         let problem = format!("{source:?} is the whole drive of {name}");
                         return Err(failed(problem).with_hint("name the folder that is wanted"));
                     }
-                    if known.is_none() {
+                    if known.is_none_or(|known| !known.knows(place)) {
                         let lacking = self.lacking.entry(name.to_owned()).or_default();
                         lacking.insert(place.to_owned());
+                        is_lacking = true;
                     }
                 }
-                let Some(known) = known else {
+                let Some(known) = known.filter(|_| !is_lacking) else {
                     state.add_layer(copied(copy), PlannedLayer::default());
                     return Ok(());
                 };

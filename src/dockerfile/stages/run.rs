@@ -5,15 +5,18 @@
 
 mod access;
 mod archives;
+mod base;
 mod certificates;
 pub(super) mod downloads;
 mod iis;
 mod services;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::sync::Arc;
 
+use super::ImageFiles;
 use super::state::State;
 use super::tree::{Kind, Tree, key};
 use crate::archive::Archives;
@@ -24,7 +27,7 @@ use crate::dockerfile::run::{
 };
 use crate::files::{self, Part, Parts};
 use crate::net::Downloaded;
-use crate::recipe::{Brought, FileSource, PlannedContent, PlannedEntry, PlannedLayer, Wants};
+use crate::recipe::{Brought, FileSource, Kept, PlannedContent, PlannedEntry, PlannedLayer, Wants};
 use crate::windows::access::Access;
 use crate::windows::iis::config::{ConfigEdit, Schema};
 use crate::windows::inside::{InsideError, Known};
@@ -61,11 +64,13 @@ pub(super) fn carry_out(
     state: &State,
     program: &Program,
     archives: &Archives,
+    ground: Ground<'_>,
     fetching: Fetching<'_>,
+    lacking: &mut BTreeSet<String>,
 ) -> Result<Done, Trouble> {
     let layers = state.steps.iter().filter_map(|step| step.layer.as_ref());
     let earlier = layers.flat_map(|layer| &layer.registry).collect();
-    let mut running = Running::on(&state.tree, earlier, archives, fetching);
+    let mut running = Running::on(&state.tree, ground, earlier, archives, fetching);
     running.state = Some(state);
     let folder = state
         .working_dir()
@@ -76,7 +81,9 @@ pub(super) fn carry_out(
         folder: &folder,
         user: state.config.user.as_deref(),
     };
-    perform(command(program, &shell), setting, &mut running)?;
+    let performed = perform(command(program, &shell), setting, &mut running);
+    lacking.extend(running.lacking.take());
+    performed?;
     let created_by = match program {
         Program::Exec(words) => words.join(" "),
         Program::Shell(line) => format!("{} {line}", shell.join(" ")),
@@ -88,6 +95,8 @@ pub(super) fn carry_out(
             registry: running.edits,
             access: running.access,
             iis: running.iis,
+            kept: running.kept.into_values().collect(),
+            anew: running.anew.into_values().collect(),
         },
         seen: running.seen,
         notes: running.notes,
@@ -170,8 +179,20 @@ impl Image for Nothing {
     }
 }
 
+/// What a stage is based on in the end.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    /// The image, by its name in the file.
+    pub(super) image: &'a str,
+    /// What was taken out of it.
+    pub(super) files: Option<&'a ImageFiles>,
+}
+
 /// A stage's drive and registry while a line is carried out.
 struct Running<'a> {
+    ground: Ground<'a>,
+    /// Files of the base that have to be taken out of it first.
+    lacking: RefCell<BTreeSet<String>>,
     before: &'a Tree,
     tree: Tree,
     archives: &'a Archives,
@@ -181,6 +202,12 @@ struct Running<'a> {
     edits: Vec<RegistryEdit>,
     /// Rights that it grants.
     access: Vec<Access>,
+    /// How many files of the base it brings again for their rights.
+    of_base: usize,
+    /// What was moved or copied, by where it is.
+    kept: BTreeMap<String, Kept>,
+    /// Folders that were deleted and are made anew.
+    anew: BTreeMap<String, ImagePath>,
     notes: Vec<String>,
     fetching: Fetching<'a>,
     /// Paths and folders of which it is not known what is there before something is downloaded.
@@ -198,11 +225,14 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     fn on(
         tree: &'a Tree,
+        ground: Ground<'a>,
         earlier: Vec<&'a RegistryEdit>,
         archives: &'a Archives,
         fetching: Fetching<'a>,
     ) -> Self {
         Self {
+            ground,
+            lacking: RefCell::default(),
             before: tree,
             tree: tree.clone(),
             archives,
@@ -210,6 +240,9 @@ impl<'a> Running<'a> {
             earlier,
             edits: Vec::new(),
             access: Vec::new(),
+            of_base: 0,
+            kept: BTreeMap::new(),
+            anew: BTreeMap::new(),
             notes: Vec::new(),
             fetching,
             later: tree.later.clone(),
@@ -271,8 +304,10 @@ impl<'a> Running<'a> {
             .retain(|access| access.path.below(path).is_none());
         self.later
             .retain(|known| *known != own && !known.starts_with(&below));
-        self.entries
-            .retain(|known, _| *known != own && !known.starts_with(&below));
+        let stays = |known: &String| *known != own && !known.starts_with(&below);
+        self.entries.retain(|known, _| stays(known));
+        self.kept.retain(|known, _| stays(known));
+        self.anew.retain(|known, _| stays(known));
         let entry = PlannedEntry {
             path: path.clone(),
             content: PlannedContent::Deleted,
@@ -284,76 +319,20 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// A folder or file is made where this line deleted a folder: a layer cannot say both.
-    fn may_put(&self, path: &ImagePath) -> Result<(), Trouble> {
-        let mut names: &[String] = path.components();
-        while !names.is_empty() {
-            let folder: Result<ImagePath, _> = format!(r"C:\{}", names.join(r"\")).parse();
-            let deleted = folder.ok().and_then(|folder| {
-                let entry = self.entries.get(&key(&folder))?;
-                (entry.content == PlannedContent::Deleted).then_some(folder)
-            });
-            if let Some(folder) = deleted {
-                let was = self.kind_before(&folder)?;
-                if was != Known::Present(Kind::File) || names.len() < path.components().len() {
-                    return Err(trouble(
-                        TroubleKind::NotUnderstood,
-                        format!("{folder} is deleted and made anew in one line"),
-                    ));
-                }
-            }
-            names = &names[..names.len() - 1];
-        }
-        Ok(())
-    }
-
-    /// A copy of what is at a path, by another name.
-    fn lay(&mut self, from: &ImagePath, to: &ImagePath) -> Result<(), Trouble> {
-        let mut pending = vec![(from.clone(), to.clone())];
-        while let Some((from, to)) = pending.pop() {
-            let Some(content) = self.tree.made(&from).map(|entry| entry.content.clone()) else {
-                return Err(not_at_hand(&from));
-            };
-            if content != PlannedContent::Folder {
-                self.may_put(&to)?;
-                self.put(to, content);
-                continue;
-            }
-            if !self.tree.is_own(&from).map_err(|error| failed(&error))? {
-                return Err(not_at_hand(&from));
-            }
-            let inside: Vec<String> = self
-                .tree
-                .made_in(&from)
-                .map(|(name, _)| name.to_owned())
-                .collect();
-            for name in inside {
-                let join = |folder: &ImagePath| {
-                    folder
-                        .join(&name)
-                        .map_err(|error| trouble(TroubleKind::NotUnderstood, error.to_string()))
-                };
-                pending.push((join(&from)?, join(&to)?));
-            }
-            self.make_folder(to)?;
-        }
-        Ok(())
-    }
-
     fn make_folder(&mut self, path: ImagePath) -> Result<(), Trouble> {
         let there = self.kind(&path)?;
         if path.components().is_empty() {
             return Ok(());
         }
         if there != Known::Present(Kind::Folder) {
-            self.may_put(&path)?;
+            self.may_put(&path, true)?;
             self.put(path, PlannedContent::Folder);
         }
         Ok(())
     }
 
     fn write(&mut self, path: ImagePath, content: Vec<u8>) -> Result<(), Trouble> {
-        self.may_put(&path)?;
+        self.may_put(&path, false)?;
         let source = match String::from_utf8(content) {
             Ok(text) => FileSource::Text(text),
             Err(error) => {
@@ -410,11 +389,7 @@ impl Image for Running<'_> {
             return Seen::Later;
         }
         let Some(entry) = self.tree.made(file) else {
-            return match self.tree.base().content(file) {
-                Ok(Known::Present(content)) => Seen::There(content),
-                Ok(Known::Absent) => Seen::Missing,
-                Ok(Known::Unknown) | Err(_) => Seen::Unknown,
-            };
+            return self.content_of_base(file);
         };
         match &entry.content {
             PlannedContent::File(source) => bytes(source).map_or(Seen::Unknown, Seen::There),
@@ -508,9 +483,9 @@ impl Image for Running<'_> {
                     format!("the content of {path} is not known"),
                 )),
             },
-            Action::Copy { from, to } => self.lay(&from, &to),
+            Action::Copy { from, to } => self.lay(&from, &to, false),
             Action::Move { from, to } => {
-                self.lay(&from, &to)?;
+                self.lay(&from, &to, true)?;
                 self.delete(&from)
             }
             Action::Delete(path) => self.delete(&path),
@@ -547,13 +522,6 @@ fn trouble(kind: TroubleKind, why: impl Into<String>) -> Trouble {
 
 fn failed(error: &InsideError) -> Trouble {
     trouble(TroubleKind::NotKnown, in_one_line(error))
-}
-
-fn not_at_hand(path: &ImagePath) -> Trouble {
-    trouble(
-        TroubleKind::NotKnown,
-        format!("what the base has at {path} is not at hand to be copied"),
-    )
 }
 
 /// The content of a small file that this build brings.

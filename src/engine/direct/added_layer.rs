@@ -12,8 +12,8 @@ use super::Base;
 use super::error::DirectError;
 use super::iis;
 use crate::layer::{
-    BlobBuffer, BufferedBlob, Compression, Laid, Layer, LayerError, LayerPath, WriteOptions,
-    Written,
+    BlobBuffer, BufferedBlob, Compression, Laid, Layer, LayerError, LayerPath, Without,
+    WriteOptions, Written,
 };
 use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Platform};
 use crate::oci::remote::BlobSource;
@@ -225,6 +225,11 @@ fn describe_step(
 ) -> Result<Layer, DirectError> {
     let mut layer = Layer::new(timestamp);
     layer.planned_entries(&step.entries)?;
+    layer.keep(&step.kept, inside)?;
+    let inside = &Without {
+        inside,
+        gone: &step.anew,
+    };
     iis::configure_server(&mut layer, &step.iis, inside)?;
     fit(&mut layer, &step.access, inside)?;
     add_hives(&mut layer, &step.registry, inside, timestamp)?;

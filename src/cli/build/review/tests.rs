@@ -6,8 +6,7 @@ use std::path::Path;
 use proptest::prelude::*;
 
 use super::*;
-use crate::dockerfile::stages::Inputs;
-use crate::engine::plans::{PlannedImage, common, leader};
+use crate::engine::plans::{PlannedImage, StageBases, common, leader};
 use crate::engine::publication::{IndexWhen, Naming, Publication, PublicationError};
 use crate::oci::base::{BaseImage, Fit, Match};
 use crate::oci::document::{Flavour, Image as BaseDocuments, Platform};
@@ -78,7 +77,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
             image: BaseDocuments::empty(Flavour::Oci, Platform::windows(text)).unwrap(),
         }
         .into(),
-        stage_inputs: Inputs::default(),
+        stages: StageBases::default(),
         set_aside: Vec::new(),
     }
 }

@@ -8,6 +8,9 @@ use crate::windows::access::{Access, Granted};
 use crate::windows::inside::Known;
 use crate::windows::path::ImagePath;
 
+/// Nobody means more files of the base.
+const MOST_OF_BASE: usize = 4096;
+
 impl Running<'_> {
     pub(super) fn grant(&mut self, wanted: &Wanted) -> Result<(), Trouble> {
         let granted = Granted::read(&wanted.account, &wanted.rights).map_err(|error| {
@@ -72,11 +75,18 @@ impl Running<'_> {
         if self.entries.contains_key(&key) {
             return Ok(());
         }
-        let Some(made) = self.tree.made(path) else {
-            let why = format!("a layer would have to bring the base's {path} again");
-            return Err(trouble(TroubleKind::NotUnderstood, why));
-        };
-        self.entries.insert(key, made.clone());
+        if let Some(made) = self.tree.made(path) {
+            self.entries.insert(key, made.clone());
+            return Ok(());
+        }
+        self.of_base += 1;
+        if self.of_base > MOST_OF_BASE {
+            let why = "a layer would have to bring thousands of the base's files again";
+            return Err(trouble(TroubleKind::NotUnderstood, why)
+                .help("grant the rights on a folder further down, or without (OI)"));
+        }
+        let content = self.taken(path)?;
+        self.put(path.clone(), content);
         Ok(())
     }
 }

@@ -48,7 +48,7 @@ impl Running<'_> {
                 }
                 content => {
                     self.may_unpack(&path, unpack.existing)?;
-                    self.may_put(&path)?;
+                    self.may_put(&path, false)?;
                     self.put(path, content.into());
                 }
             }

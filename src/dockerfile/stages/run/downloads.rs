@@ -26,7 +26,7 @@ impl Running<'_> {
         follows: bool,
     ) -> Result<(), Trouble> {
         download_url(url).map_err(|problem| trouble(TroubleKind::NotUnderstood, problem))?;
-        self.may_put(&path)?;
+        self.may_put(&path, false)?;
         let mut download = Download::at(url);
         if let Some(here) = self.fetching.here.get(url) {
             download.came(here);
