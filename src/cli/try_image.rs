@@ -24,7 +24,7 @@ use crate::inspect::{Own, own, windows_images};
 use crate::oci::copy::PlatformFilter;
 use crate::oci::document::{Digest, Image};
 use crate::oci::store::{Location, Source};
-use crate::wine::{Prefix, Start, Wine};
+use crate::wine::{Prefix, Start, StartError, Wine};
 
 /// Start an image's program here, under wine: a smoke test where there is no Windows (experimental)
 ///
@@ -98,7 +98,16 @@ impl Try {
                 &image.config().config,
                 self.entrypoint.as_deref(),
                 &self.arguments,
-            )?;
+            );
+            let start = start.map_err(|error| {
+                let is_none = error == StartError::NoProgram;
+                let failure = Failure::from(error);
+                if is_none {
+                    failure.hint(format!("name one: {}", self.instead("cmd -- /c set")))
+                } else {
+                    failure
+                }
+            })?;
             let Some(wine) = wine else {
                 let own = own(&source, &image, &progress).await?;
                 return self.print(&image, &start, &own);
@@ -106,19 +115,27 @@ impl Try {
             if start.is_powershell() {
                 let problem = anyhow!("the image starts PowerShell, which wine does not have");
                 return Err(Failure::from(problem).hint(format!(
-                    "start a program of the image: wincimg try {} --entrypoint PROGRAM -- ARGS",
-                    self.image
+                    "start a program of the image: {}",
+                    self.instead("PROGRAM -- ARGS")
                 )));
             }
             let undoing = stop::Undoing::begin();
             let prefix = Prefix::boot(wine, &start.user);
             let (own, prefix) = tokio::join!(own(&source, &image, &progress), prefix);
             let (prefix, own) = (prefix?, own?);
-            let code = try_in(&prefix, &start, &own, session).await;
+            let code = self.start_in(&prefix, &start, &own, session).await;
             drop(prefix);
             drop(undoing);
             code.map(|code| answer(code, session))
         })
+    }
+
+    /// The command that starts another program of the image.
+    fn instead(&self, program: &str) -> String {
+        let mut words = vec![format!("wincimg try {}", self.image)];
+        words.extend(self.connection.to_words());
+        words.push(format!("--entrypoint {program}"));
+        words.join(" ")
     }
 
     async fn one_image(&self, source: &Source) -> Result<Image, Failure> {
@@ -148,6 +165,56 @@ impl Try {
             ))
             .hint(format!("choose one with --platform {}", versions[0]))),
         }
+    }
+
+    /// Lays the image into a Windows and runs its program; its exit code.
+    async fn start_in(
+        &self,
+        prefix: &Prefix,
+        start: &Start,
+        own: &Own,
+        session: &Session,
+    ) -> Result<u32, Failure> {
+        for (number, size) in &own.windows {
+            let size = BinaryBytes(*size);
+            session.note(format_args!(
+                "left out layer {number} ({size}), which is Windows itself: wine stands in for it"
+            ));
+        }
+        let laid = prefix.lay(own, start)?;
+        if let Some(first) = laid.left_out.first() {
+            session.warn(format_args!(
+            "left out {} of the image's files, links and names that wine cannot have, such as {first}",
+            laid.left_out.len()
+        ));
+        }
+        prefix.import(own.registry.as_deref()).await?;
+        // A terminal would make wine draw on it.
+        let input = if io::stdin().is_terminal() {
+            Stdio::null()
+        } else {
+            Stdio::inherit()
+        };
+        let mut running = prefix.start(start, input)?;
+        let (output, errors) = running.output();
+        let ends = [
+            output.map(|from| pass_on(from, io::stdout())),
+            errors.map(|from| pass_on(from, io::stderr())),
+        ];
+        let ended = running.end().await.map_err(|error| {
+            let is_missing = error.is_missing_program();
+            let failure = Failure::from(error);
+            if is_missing {
+                failure.hint(format!("to look around: {}", self.instead("cmd -- /c dir")))
+            } else {
+                failure
+            }
+        })?;
+        for end in ends.into_iter().flatten() {
+            // What a program leaves behind may hold on to it.
+            let _ = end.recv_timeout(LAST_WORDS);
+        }
+        Ok(ended.code)
     }
 
     fn print(&self, image: &Image, start: &Start, own: &Own) -> Result<Answer, Failure> {
@@ -215,47 +282,6 @@ fn numbers(layers: &[usize]) -> String {
     }
     let texts: Vec<String> = layers.iter().map(ToString::to_string).collect();
     texts.join(", ")
-}
-
-/// Lays the image into a Windows and runs its program; its exit code.
-async fn try_in(
-    prefix: &Prefix,
-    start: &Start,
-    own: &Own,
-    session: &Session,
-) -> Result<u32, Failure> {
-    for (number, size) in &own.windows {
-        let size = BinaryBytes(*size);
-        session.note(format_args!(
-            "left out layer {number} ({size}), which is Windows itself: wine stands in for it"
-        ));
-    }
-    let laid = prefix.lay(own, start)?;
-    if let Some(first) = laid.left_out.first() {
-        session.warn(format_args!(
-            "left out {} of the image's files, links and names that wine cannot have, such as {first}",
-            laid.left_out.len()
-        ));
-    }
-    prefix.import(own.registry.as_deref()).await?;
-    // A terminal would make wine draw on it.
-    let input = if io::stdin().is_terminal() {
-        Stdio::null()
-    } else {
-        Stdio::inherit()
-    };
-    let mut running = prefix.start(start, input)?;
-    let (output, errors) = running.output();
-    let ends = [
-        output.map(|from| pass_on(from, io::stdout())),
-        errors.map(|from| pass_on(from, io::stderr())),
-    ];
-    let ended = running.end().await?;
-    for end in ends.into_iter().flatten() {
-        // What a program leaves behind may hold on to it.
-        let _ = end.recv_timeout(LAST_WORDS);
-    }
-    Ok(ended.code)
 }
 
 /// Passes on what a program says, as it says it.

@@ -83,6 +83,13 @@ fn reason(code: u32) -> String {
     }
 }
 
+impl WineError {
+    /// Whether the image's program is not there, or another one that it takes.
+    pub fn is_missing_program(&self) -> bool {
+        matches!(self, Self::Program { code, .. } if NOT_FOUND.contains(code))
+    }
+}
+
 impl Diagnose for WineError {
     fn hint(&self) -> Option<String> {
         let hint = match self {
@@ -90,9 +97,6 @@ impl Diagnose for WineError {
             Self::NotThere { .. } => "unset WINELOADER and WINESERVER, or set them to wine's files",
             Self::Write { .. } => {
                 "a Windows of wine takes 700 MB: set TMPDIR to a folder with room"
-            }
-            Self::Program { code, .. } if NOT_FOUND.contains(code) => {
-                "to look around: wincimg try IMAGE --entrypoint cmd -- /c dir"
             }
             _ => return None,
         };

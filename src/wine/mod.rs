@@ -16,4 +16,4 @@ mod start;
 
 pub use find::Wine;
 pub use prefix::Prefix;
-pub use start::Start;
+pub use start::{Start, StartError};

@@ -39,15 +39,6 @@ pub enum StartError {
 }
 
 impl Diagnose for StartError {
-    fn hint(&self) -> Option<String> {
-        match self {
-            Self::NoProgram => {
-                Some("name one: wincimg try IMAGE --entrypoint cmd -- /c set".to_owned())
-            }
-            Self::Nul { .. } => None,
-        }
-    }
-
     fn blame(&self) -> Blame {
         match self {
             Self::NoProgram => Blame::Request,
@@ -67,6 +58,8 @@ impl Start {
         let own = |words: &Option<Vec<String>>| words.clone().unwrap_or_default();
         let takes_command = entrypoint.is_none() && arguments.is_empty();
         let mut words = match entrypoint {
+            // As for Docker: no entry point, and the arguments are the program.
+            Some("") => Vec::new(),
             Some(program) => vec![program.to_owned()],
             None => own(&config.entrypoint),
         };
@@ -217,6 +210,7 @@ mod tests {
         assert_eq!(line(&image, None, &["a b"]), r#"app.exe "a b""#);
         assert_eq!(line(&image, Some("x.exe"), &[]), "x.exe");
         assert_eq!(line(&image, Some("x.exe"), &["y"]), "x.exe y");
+        assert_eq!(line(&image, Some(""), &["y", "z"]), "y z");
         // Docker keeps no ready line ready once it has arguments from elsewhere.
         let ready = config(&["cmd /S /C app"], &[], true);
         assert_eq!(line(&ready, None, &["y"]), r#""cmd /S /C app" y"#);

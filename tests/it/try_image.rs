@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::fs;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -408,6 +409,18 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
     );
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 
+    let mut asked = trial
+        .command()
+        .args(["try", "oci:out"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0];
+    std::io::Read::read_exact(asked.stdout.as_mut().unwrap(), &mut first).unwrap();
+    succeed(Command::new("kill").args(["-TERM", &asked.id().to_string()])).unwrap();
+    assert_eq!(asked.wait().unwrap().signal(), Some(15));
+    assert_eq!(trial.left(), Vec::<PathBuf>::new());
+
     // Killed, it leaves a folder that the next run removes, and no process.
     let mut killed = trial
         .command()
@@ -415,7 +428,6 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut first = [0];
     std::io::Read::read_exact(killed.stdout.as_mut().unwrap(), &mut first).unwrap();
     killed.kill().unwrap();
     killed.wait().unwrap();
@@ -430,6 +442,35 @@ async fn a_program_that_does_not_end_is_ended_and_nothing_is_left_of_it() {
         .output()
         .unwrap();
     assert_eq!(output.stdout, b"well\r\n");
+    assert_eq!(trial.left(), Vec::<PathBuf>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_is_not_there_is_told_with_a_way_to_look_around() {
+    let Some(trial) = trial().await else { return };
+    endless(&trial);
+    let refused = |arguments: &[&str]| {
+        let output = trial.attempt(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(3));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let said = refused(&["--entrypoint", "nothere"]);
+    assert!(
+        said.contains("cannot start nothere: the image's own layers"),
+        "{said}"
+    );
+    assert!(
+        said.contains("hint: to look around: wincimg try oci:out --entrypoint cmd -- /c dir\n"),
+        "{said}"
+    );
+    let said = refused(&[
+        "--entrypoint",
+        r"C:\Windows\System32\WindowsPowerShell\v1.0\powershell.exe",
+    ]);
+    assert!(
+        said.contains("PowerShell, which wine does not have"),
+        "{said}"
+    );
     assert_eq!(trial.left(), Vec::<PathBuf>::new());
 }
 
