@@ -8,6 +8,11 @@ use std::str::Chars;
 
 use crate::windows::quoting::Escape;
 
+/// How deep variables may lie in each other's modifiers.
+const DEEPEST: usize = 100;
+/// The most that the variables of one text may come to.
+const LONGEST: usize = 1 << 20;
+
 /// What a word became.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expanded {
@@ -34,6 +39,12 @@ pub enum ExpandError {
     /// A pattern with a backslash before a character that needs none.
     #[error("invalid pattern {0:?}: a \\ stands before *, ?, / or another \\ only")]
     Pattern(String),
+    /// Variables in modifiers of variables, and so on.
+    #[error("variables lie too deep in each other")]
+    TooDeep,
+    /// Values that hold each other many times.
+    #[error("its variables come to more than 1 MiB")]
+    TooLong,
     /// The author's own complaint.
     #[error("{0}")]
     Required(String),
@@ -68,6 +79,8 @@ impl Lexer {
             rest: text.chars().peekable(),
             value,
             unset: Vec::new(),
+            depth: 0,
+            left: LONGEST,
         };
         let (text, words) = reader.read(None, false)?;
         Ok(Expanded {
@@ -83,6 +96,9 @@ struct Reader<'a> {
     rest: Peekable<Chars<'a>>,
     value: &'a dyn Fn(&str) -> Option<String>,
     unset: Vec<String>,
+    depth: usize,
+    /// What is left of [`LONGEST`].
+    left: usize,
 }
 
 /// Words that are put together.
@@ -203,6 +219,18 @@ impl Reader<'_> {
 
     /// What stands for a variable, whose `$` was read.
     fn variable(&mut self) -> Result<String, ExpandError> {
+        if self.depth == DEEPEST {
+            return Err(ExpandError::TooDeep);
+        }
+        self.depth += 1;
+        let value = self.modified()?;
+        self.depth -= 1;
+        let left = self.left.checked_sub(value.len());
+        self.left = left.ok_or(ExpandError::TooLong)?;
+        Ok(value)
+    }
+
+    fn modified(&mut self) -> Result<String, ExpandError> {
         if self.rest.next_if_eq(&'{').is_none() {
             let name = self.name();
             if name.is_empty() {
@@ -257,6 +285,9 @@ impl Reader<'_> {
                 let (pattern, _) = self.read(Some('/'), true)?;
                 let (replacement, _) = self.read(Some('}'), true)?;
                 let value = self.value_of(&name);
+                if value.len().saturating_mul(replacement.len()) > LONGEST {
+                    return Err(ExpandError::TooLong);
+                }
                 Ok(Pattern::parse(&pattern)?.replaced(&value, &replacement, all))
             }
             _ => Err(ExpandError::Modifier(modifier)),
@@ -466,6 +497,23 @@ mod tests {
         ] {
             assert_eq!(expand(text).as_deref(), Ok(expected), "{text}");
         }
+    }
+
+    #[test]
+    fn variables_in_variables_end_somewhere() {
+        let nested = |depth| format!("{}x{}", "${NONE:-".repeat(depth), "}".repeat(depth));
+        assert_eq!(expand(&nested(DEEPEST)).as_deref(), Ok("x"));
+        assert_eq!(expand(&nested(DEEPEST + 1)), Err(ExpandError::TooDeep));
+        assert_eq!(expand(&nested(50_000)), Err(ExpandError::TooDeep));
+        assert_eq!(
+            expand(&"$VERSION".repeat(LONGEST / 10 + 1)),
+            Err(ExpandError::TooLong)
+        );
+        let long = "y".repeat(LONGEST / 9 + 1);
+        assert_eq!(
+            expand(&format!("${{MESSAGE//o/{long}}}")),
+            Err(ExpandError::TooLong)
+        );
     }
 
     #[test]
