@@ -13,6 +13,7 @@ use indicatif::BinaryBytes;
 use serde::Serialize;
 
 use super::Answer;
+use super::complete;
 use super::failure::Failure;
 use super::output::{write_json, write_result};
 use super::progress::display;
@@ -47,7 +48,7 @@ use crate::wine::{Prefix, Start, StartError, Wine};
     ones, and say \"error:\". wine comes from the PATH, or from WINELOADER and WINESERVER.")]
 pub(super) struct Try {
     /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
-    #[arg(value_name = "IMAGE")]
+    #[arg(value_name = "IMAGE", add = complete::images())]
     image: Location,
     /// Arguments in place of the image's command
     #[arg(value_name = "ARGS", last = true)]

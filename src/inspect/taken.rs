@@ -121,7 +121,7 @@ pub(super) async fn search(
     if paths.contains("") {
         left = left.min(MOST);
     }
-    let mut wanted: Vec<String> = paths.iter().map(|path| path.to_lowercase()).collect();
+    let mut wanted: BTreeSet<String> = paths.iter().map(|path| path.to_lowercase()).collect();
     for &(number, blob) in layers.iter().rev() {
         if wanted.is_empty() {
             break;
@@ -180,14 +180,14 @@ struct LayerFiles {
 
 fn look(
     input: &mut Input,
-    wanted: &[String],
+    wanted: &BTreeSet<String>,
     limits: Limits,
     budget: &Budget,
 ) -> Result<LayerFiles, LayerProblem> {
     let mut reader = LayerReader::new(input, limits)?;
     let mut parts = Parts::in_folder(&std::env::temp_dir()).map_err(LayerProblem::Read)?;
     let mut found = LayerFiles::default();
-    let is_everything = wanted.iter().any(String::is_empty);
+    let is_everything = wanted.contains("");
     while let Some(entry) = reader.next_entry()? {
         if is_everything
             && entry.kind == EntryKind::File
@@ -210,7 +210,7 @@ fn look(
             continue;
         }
         let key = path.to_lowercase();
-        if !wanted.iter().any(|wanted| is_at_or_below(&key, wanted)) {
+        if !is_everything && !is_below_any(&key, wanted) {
             continue;
         }
         found.size += entry.size;
@@ -234,12 +234,6 @@ fn look(
         found.entries.push((path.to_owned(), seen));
     }
     Ok(found)
-}
-
-/// Whether a path is another or lies below it; both in small letters.
-fn is_at_or_below(path: &str, folder: &str) -> bool {
-    path.strip_prefix(folder)
-        .is_some_and(|rest| folder.is_empty() || rest.is_empty() || rest.starts_with('/'))
 }
 
 /// Whether a path is one of these or lies below one; all in small letters.

@@ -83,6 +83,7 @@ fn what_exists_is_offered() {
             &["oci:layout", "oci:my image", "docker-archive:saved.tar"],
         ),
         (&["inspect", "oci:o"], &["oci:other/"]),
+        (&["try", "oci:o"], &["oci:other/"]),
         (&["inspect", "oci:other/"], &["oci:other/deeper"]),
         (
             &["check-compat", "docker-archive:"],

@@ -359,6 +359,99 @@ fn files_of_another_image_are_taken_out_of_its_layers() {
 }
 
 #[test]
+fn files_that_a_stage_has_from_its_base_are_taken_out_of_its_layers() {
+    let site = site("", &[]);
+    for file in ["one.txt", "d/two.txt", "d/e/three.dll"] {
+        site.write(&format!("tools/{file}"), file);
+    }
+    let text = format!("FROM {BASE}\nCOPY one.txt /t/\nCOPY d /t/d/\n");
+    site.write("tools/Dockerfile", text);
+    let host = site.host();
+    site.build("./tools")
+        .args(["--host-build", "17763.973", "--registry", &host])
+        .args(["--tag", "1", "--push"])
+        .assert()
+        .success();
+    for file in ["app/own.txt", "app/a-longer-two.txt"] {
+        site.write(file, file);
+    }
+    let copying = |copies: &str| {
+        let text = format!(
+            "FROM {host}/tools:1 AS tools\nFROM tools AS more\nWORKDIR C:/t/d\nCOPY own.txt E/\n\
+             COPY a-longer-two.txt two.txt\nFROM {BASE}\n{copies}\n"
+        );
+        site.write("app/Dockerfile", text);
+    };
+    for (copies, expected) in [
+        (
+            "COPY --from=tools C:/T/One.txt /x/",
+            &[("x/one.txt", "one.txt")][..],
+        ),
+        // Both in one folder, and what the stage made counts.
+        (
+            "COPY --from=more \"C:\\\\t\\\\d\" /y",
+            &[
+                ("y/e/own.txt", "app/own.txt"),
+                ("y/e/three.dll", "d/e/three.dll"),
+                ("y/two.txt", "app/a-longer-two.txt"),
+            ],
+        ),
+        (
+            "COPY --from=more /t/*.txt /t/d/e/*.dll /z/",
+            &[("z/one.txt", "one.txt"), ("z/three.dll", "d/e/three.dll")],
+        ),
+        // What only the stage has takes no look into its base.
+        (
+            "COPY --from=more /t/d/e/own.txt /x/",
+            &[("x/own.txt", "app/own.txt")],
+        ),
+    ] {
+        copying(copies);
+        let planned = plan(&site, &[]);
+        let content = planned["content"].as_array().unwrap().iter();
+        let mut found: Vec<(String, u64)> = files(&planned)
+            .iter()
+            .map(|path| path.to_lowercase())
+            .zip(content.map(|file| file["size"].as_u64().unwrap()))
+            .collect();
+        found.sort();
+        let expected = expected.iter();
+        let expected: Vec<(String, u64)> = expected
+            .map(|(path, text)| ((*path).to_owned(), text.len() as u64))
+            .collect();
+        assert_eq!(found, expected, "{copies}");
+        let output = format!("oci:{}", site.path("image").display());
+        build(&site, &["--output", &output]).assert().success();
+        fs::remove_dir_all(site.path("image")).unwrap();
+    }
+    for (copies, said) in [
+        (
+            "COPY --from=more /t/none.txt /x/",
+            "app/Dockerfile:7: \"t/none.txt\" is not in the stage \"more\": no instruction makes it, and its base",
+        ),
+        (
+            "COPY --from=tools C:/none /x/",
+            "app/Dockerfile:7: \"none\" is not in the stage \"tools\"",
+        ),
+        (
+            "COPY --from=tools /t/*.none /x/",
+            "app/Dockerfile:7: \"t/*.none\" is not in the stage",
+        ),
+        (
+            "COPY --from=more / /x/",
+            "app/Dockerfile:7: \"/\" is the whole drive of the stage \"more\"",
+        ),
+    ] {
+        copying(copies);
+        let output = build(&site, &["--dry-run"]).output().unwrap();
+        let found = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{found}");
+        assert!(found.contains(said), "{said}: {found}");
+        assert!(found.contains(copies), "{found}");
+    }
+}
+
+#[test]
 fn a_command_is_told_with_the_line_that_it_stands_on() {
     for (instructions, expected) in [
         (

@@ -438,6 +438,45 @@ RUN (Get-Content C:\moved\config.txt) -replace 'two', '2' | Set-Content C:\moved
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn another_stage_is_copied_from_as_its_lines_left_its_base() {
+    let mut built = Vec::new();
+    for is_known in [false, true] {
+        let bench = Bench::new().await;
+        let bench = if is_known { bench.indexed() } else { bench };
+        let begin = format!(
+            "# escape=`\nFROM {BASE} AS core\nCOPY a.txt C:/inetpub/app/deep/\n\
+             RUN del C:\\inetpub\\app\\fixed.txt && rd /s /q C:\\inetpub\\linked\nFROM {BASE}\n"
+        );
+        bench
+            .build_file(&format!(
+                "{begin}COPY --from=core C:/inetpub/app /x/\n\
+                 COPY --from=core C:/inetpub/wwwroot/*.png C:/Windows/System32/SC.exe /y/\n\
+                 COPY --from=core /inetpub/app/deep/again.txt /z.txt\n"
+            ))
+            .success();
+        let layers = bench.built();
+        assert_eq!(
+            names(&layers[0], "x/"),
+            ["", "Config.txt", "deep", "deep/a.txt", "deep/again.txt"]
+        );
+        assert_eq!(names(&layers[1], "y/"), ["", "iisstart.png", "sc.exe"]);
+        assert_eq!(files_of(&layers[2])["Files/z.txt"], b"one\r\ntwo\r\n");
+        built.push(layers.iter().map(|it| files_of(it)).collect::<Vec<_>>());
+        for gone in ["app/fixed.txt", "linked", "linked/x"] {
+            let copy = format!("COPY --from=core /inetpub/{gone} /x/");
+            let failed = bench.build_file(&format!("{begin}{copy}\n")).failure();
+            let found = String::from_utf8_lossy(&failed.get_output().stderr).into_owned();
+            let said = format!("Dockerfile:6: \"inetpub/{gone}\" is not in the stage \"core\"");
+            assert!(found.contains(&said), "{said}: {found}");
+        }
+    }
+    assert_eq!(
+        built[0], built[1],
+        "what is known beforehand changes nothing"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn rights_on_a_folder_of_the_base_reach_its_files() {
     let bench = Bench::new().await;
     let layers = bench.layers(r"RUN icacls C:\inetpub\wwwroot /grant Everyone:(OI)(CI)M");

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::tree::Tree;
 use crate::diagnose::in_one_line;
 use crate::inspect::Taken;
 use crate::layer::{LinkTo, link};
 use crate::recipe::dockerignore::{Glob, Ignore};
 use crate::recipe::{Brought, FileSource, OnDisk, PlannedContent};
-use crate::windows::path::{ImagePath, fold};
+use crate::windows::path::fold;
 
 /// Something that can be copied.
 #[derive(Debug, Clone)]
@@ -39,6 +38,12 @@ pub(super) trait Files {
     /// in `root`.
     fn inside(&self, folder: &str, root: &str) -> Result<Vec<Found>, String>;
 
+    /// The paths of what lies in a folder, and whether each is a folder too: as `inside` says, but
+    /// what is in the files is not asked for.
+    fn listed(&self, folder: &str) -> Result<Vec<(String, bool)>, String> {
+        Ok(names_of(self.inside(folder, "")?))
+    }
+
     /// What to say of a path that is not there.
     fn missing(&self, path: &str) -> String;
 
@@ -66,17 +71,26 @@ pub(super) trait Files {
         // A pattern without classes stands for as many names as it has itself.
         let deepest = names.len() + 64 * usize::from(pattern.contains('['));
         while let Some(folder) = pending.pop() {
-            for entry in self.inside(&folder, "")? {
-                if glob.matches(&entry.path) {
-                    found.extend(self.find(&entry.path)?);
-                } else if entry.is_folder() && entry.path.split('/').count() < deepest {
-                    pending.push(entry.path);
+            for (path, is_folder) in self.listed(&folder)? {
+                if glob.matches(&path) {
+                    found.extend(self.find(&path)?);
+                } else if is_folder && path.split('/').count() < deepest {
+                    pending.push(path);
                 }
             }
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
     }
+}
+
+/// The paths of what was found, and whether each is a folder.
+pub(super) fn names_of(found: Vec<Found>) -> Vec<(String, bool)> {
+    let names = found.into_iter().map(|entry| {
+        let is_folder = entry.is_folder();
+        (entry.path, is_folder)
+    });
+    names.collect()
 }
 
 /// A folder on disk: the context, or what is in place of a stage.
@@ -149,7 +163,7 @@ impl Folder {
     }
 }
 
-fn joined(folder: &str, name: &str) -> String {
+pub(super) fn joined(folder: &str, name: &str) -> String {
     if folder.is_empty() {
         return name.to_owned();
     }
@@ -255,65 +269,6 @@ impl Files for Folder {
             ),
             None => format!("{path:?} is not in {}", self.root.display()),
         }
-    }
-}
-
-/// What a stage made itself.
-pub(super) struct OfStage<'a> {
-    pub(super) tree: &'a Tree,
-    /// What the stage is called.
-    pub(super) name: &'a str,
-}
-
-impl Files for OfStage<'_> {
-    fn find(&self, path: &str) -> Result<Option<Found>, String> {
-        let place = super::paths::target(&ImagePath::drive(), &format!("/{path}"))?.path;
-        if place.components().is_empty() {
-            let content = PlannedContent::Folder;
-            return Ok(Some(Found {
-                path: String::new(),
-                content,
-            }));
-        }
-        let made = self.tree.made(&place);
-        let made = made.filter(|entry| entry.content != PlannedContent::Deleted);
-        match made.map(|entry| &entry.content) {
-            Some(PlannedContent::Link { .. }) => {
-                Err(format!("{place} is a link: copy the folder that it is in"))
-            }
-            Some(content) => Ok(Some(Found {
-                path: place.components().join("/"),
-                content: content.clone(),
-            })),
-            None => Ok(None),
-        }
-    }
-
-    fn inside(&self, folder: &str, _root: &str) -> Result<Vec<Found>, String> {
-        let place = super::paths::target(&ImagePath::drive(), &format!("/{folder}"))?.path;
-        let is_own = self
-            .tree
-            .is_own(&place)
-            .map_err(|error| in_one_line(&error))?;
-        if !is_own {
-            return Err(format!(
-                "{place} may hold files of the image that the stage {:?} is based on, and these are not read",
-                self.name
-            ));
-        }
-        let made = self.tree.made_in(&place);
-        let found = made.map(|(name, entry)| Found {
-            path: joined(folder, name),
-            content: entry.content.clone(),
-        });
-        Ok(found.collect())
-    }
-
-    fn missing(&self, path: &str) -> String {
-        format!(
-            "no instruction of the stage {:?} makes {path:?}, and files of its base are not read",
-            self.name
-        )
     }
 }
 

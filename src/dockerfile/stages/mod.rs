@@ -8,6 +8,7 @@ mod copy;
 mod download;
 mod error;
 mod files;
+mod of_stage;
 mod paths;
 mod read;
 mod run;
@@ -18,6 +19,7 @@ mod unpack;
 #[cfg(test)]
 mod tests;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -34,12 +36,14 @@ use crate::oci::document::ContainerConfig;
 use crate::recipe::dockerignore::Ignore;
 use crate::recipe::{FileSource, Instructions, PlannedContent, PlannedLayer, Wants};
 use crate::windows::iis::{schema_files, server_config};
-use crate::windows::inside::{Inside, Needs};
+use crate::windows::inside::{Inside, Known, Needs};
+use crate::windows::path::ImagePath;
 use crate::windows::quoting::Escape;
 use crate::windows::registry::Root;
 
 use copy::Draft;
-use files::{Files, Folder, OfImage, OfStage, fixed_part};
+use files::{Files, Folder, OfImage, fixed_part};
+use of_stage::OfStage;
 use run::Ground;
 use state::State;
 use tree::Tree;
@@ -681,25 +685,13 @@ impl Evaluation<'_> {
             },
         };
         let made_there;
+        let lacking = RefCell::default();
         let taken;
         let image = copy.from.as_deref().filter(|_| other.is_none());
         let files: &dyn Files = match (&other, image) {
             (None, Some(name)) => {
+                let is_lacking = self.image_lacks(name, step, copy)?;
                 let known = self.inputs.files.get(name);
-                let mut is_lacking = false;
-                for source in &copy.sources {
-                    let pattern = paths::source(source).map_err(failed)?;
-                    let place = fixed_part(&pattern);
-                    if place.is_empty() {
-                        let problem = format!("{source:?} is the whole drive of {name}");
-                        return Err(failed(problem).with_hint("name the folder that is wanted"));
-                    }
-                    if known.is_none_or(|known| !known.knows(place)) {
-                        let lacking = self.lacking.entry(name.to_owned()).or_default();
-                        lacking.insert(place.to_owned());
-                        is_lacking = true;
-                    }
-                }
                 let Some(known) = known.filter(|_| !is_lacking) else {
                     state.add_layer(copied(copy), PlannedLayer::default());
                     return Ok(());
@@ -713,17 +705,32 @@ impl Evaluation<'_> {
                 None => &stages.context,
             },
             (Some((other, Some(state))), _) => {
+                self.check_drive(*other, state, step, copy)?;
+                let image = stages.base_of(*other);
+                let files = self.inputs.files.get(image);
                 made_there = OfStage {
                     tree: &state.tree,
                     name: &stages.all[*other].name,
+                    base: Ground { image, files },
+                    lacking: &lacking,
                 };
                 &made_there
             }
         };
         let mut draft = Draft::new(&state.tree);
+        let mut done = Ok(());
         for source in &copy.sources {
-            self.copy_source(&mut draft, files, source, &target, &excluded, step, copy)?;
+            let own = self.copy_source(&mut draft, files, source, &target, &excluded, step, copy);
+            done = done.and(own);
         }
+        let lacking = lacking.take();
+        if let (Some((other, _)), false) = (&other, lacking.is_empty()) {
+            let name = stages.base_of(*other).to_owned();
+            self.lacking.entry(name).or_default().extend(lacking);
+            state.add_layer(copied(copy), PlannedLayer::default());
+            return Ok(());
+        }
+        done?;
         for document in &copy.documents {
             let mut text = document.text.clone();
             if document.expands {
@@ -745,6 +752,57 @@ impl Evaluation<'_> {
             ..PlannedLayer::default()
         };
         state.add_layer(copied(copy), layer);
+        Ok(())
+    }
+
+    /// Notes what has to be taken out of an image before it can be copied, and whether that is so.
+    fn image_lacks(&mut self, name: &str, step: &Step, copy: &Copy) -> Result<bool, StageError> {
+        let stages = self.stages;
+        let failed = |problem: String| stages.error(step, problem);
+        let known = self.inputs.files.get(name);
+        let mut is_lacking = false;
+        for source in &copy.sources {
+            let pattern = paths::source(source).map_err(failed)?;
+            let place = fixed_part(&pattern);
+            if place.is_empty() {
+                let problem = format!("{source:?} is the whole drive of {name}");
+                return Err(failed(problem).with_hint("name the folder that is wanted"));
+            }
+            if known.is_none_or(|known| !known.knows(place)) {
+                let lacking = self.lacking.entry(name.to_owned()).or_default();
+                lacking.insert(place.to_owned());
+                is_lacking = true;
+            }
+        }
+        Ok(is_lacking)
+    }
+
+    /// Refuses what would take a look at all that a stage's base has on its drive.
+    fn check_drive(
+        &self,
+        other: usize,
+        state: &State,
+        step: &Step,
+        copy: &Copy,
+    ) -> Result<(), StageError> {
+        let failed = |problem: String| self.stages.error(step, problem);
+        let name = &self.stages.all[other].name;
+        for source in &copy.sources {
+            let pattern = paths::source(source).map_err(failed)?;
+            if pattern.is_empty() {
+                let problem = format!("{source:?} is the whole drive of the stage {name:?}");
+                return Err(failed(problem).with_hint("name the folder that is wanted"));
+            }
+            let listed = state.tree.listed(&ImagePath::drive());
+            let listed = listed.map_err(|error| failed(in_one_line(&error)))?;
+            if fixed_part(&pattern).is_empty() && listed == Known::Unknown {
+                let problem = format!(
+                    "what {source:?} stands for is not known: the stage {name:?} has its base's drive"
+                );
+                let error = failed(problem).with_hint("name the folder or file that is wanted");
+                return Err(error.or(Remedy::Look(other)));
+            }
+        }
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use super::ImageFiles;
 use super::state::State;
-use super::tree::{Kind, Tree, key};
+use super::tree::{Kind, Tree, is_in, key};
 use crate::archive::Archives;
 use crate::diagnose::in_one_line;
 use crate::dockerfile::instruction::Program;
@@ -265,12 +265,7 @@ impl<'a> Running<'a> {
 
     /// Whether what is at a path, or in a folder, comes from something that is downloaded.
     fn is_later(&self, path: &ImagePath) -> bool {
-        let own = key(path);
-        let ends = own.match_indices('\0').map(|(at, _)| &own[..at]);
-        !self.later.is_empty()
-            && ends
-                .chain(["", own.as_str()])
-                .any(|above| self.later.contains(above))
+        self.later.contains("") || is_in(&self.later, path)
     }
 
     /// The changes of the registry, the last one first.

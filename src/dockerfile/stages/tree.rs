@@ -203,6 +203,40 @@ impl Tree {
         })
     }
 
+    /// Whether something of the base may show at a path.
+    pub(super) fn base_shows(&self, path: &ImagePath) -> Result<bool, InsideError> {
+        if path.components().is_empty() {
+            return Ok(true);
+        }
+        if self.is_cut(path) {
+            return Ok(false);
+        }
+        let mut places = ancestors(path);
+        places.push(path.clone());
+        let mut made = places.iter().filter_map(|place| self.made(place));
+        if made.any(|entry| entry.content != PlannedContent::Folder) {
+            return Ok(false);
+        }
+        Ok(self.of_base(path)? != Known::Absent)
+    }
+
+    /// What lies in a folder, as [`Self::inside`] says it; unknown where that is not certain of what
+    /// the base has.
+    pub(super) fn listed(
+        &self,
+        folder: &ImagePath,
+    ) -> Result<Known<Vec<(String, Kind)>>, InsideError> {
+        if self.base_shows(folder)? && self.base.lies_in(folder)? == Known::Unknown {
+            return Ok(Known::Unknown);
+        }
+        self.inside(folder)
+    }
+
+    /// Whether what is at a path waits for something that is downloaded.
+    pub(super) fn is_later(&self, path: &ImagePath) -> bool {
+        self.later.contains("") || is_in(&self.later, path)
+    }
+
     /// The names of what lies in a folder, made here or not, and what each is.
     pub(super) fn inside(
         &self,
@@ -236,9 +270,7 @@ impl Tree {
 
     /// Whether nothing of the base shows at a path.
     fn is_cut(&self, path: &ImagePath) -> bool {
-        let own = key(path);
-        let ends = own.match_indices('\0').map(|(at, _)| &own[..at]);
-        !self.cut.is_empty() && ends.chain([own.as_str()]).any(|it| self.cut.contains(it))
+        is_in(&self.cut, path)
     }
 
     /// What was made at a path.
@@ -274,6 +306,13 @@ impl Tree {
             Known::Unknown => !path.components().is_empty() && !path.is_of_windows(),
         })
     }
+}
+
+/// Whether a path is one of these, or lies in one.
+pub(super) fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
+    let own = key(path);
+    let ends = own.match_indices('\0').map(|(at, _)| &own[..at]);
+    !places.is_empty() && ends.chain([own.as_str()]).any(|it| places.contains(it))
 }
 
 /// What is there; none where something is gone.
