@@ -198,7 +198,7 @@ class Measure:
                     return Outcome("needs --stage" if replaced else "whole", "")
                 said = next((line for line in done.stderr.splitlines() if line.startswith("error: ")), done.stderr[-500:])
                 said = said.removeprefix("error: ").removeprefix(f"{folder}/Dockerfile:")
-                missing = re.search(r'"([^"]*)" is not in (\S+)', said)
+                missing = re.search(r'"([^"]*)" is not in (/\S+)', said)
                 if missing and said not in known:
                     known.add(said)
                     if bring(pathlib.Path(missing[2]), missing[1]):

@@ -202,6 +202,8 @@ def layer(kind, version):
         paths += [f"Windows/System32/WindowsPowerShell{rest}" for rest in ("/", "/v1.0/", "/v1.0/powershell.exe", "/v1.0/Modules/")]
     if not is_nano:
         paths += ["Windows/SysWOW64/cmd.exe", "Windows/SysWOW64/reg.exe"]
+        # Nano Server lacks them, and Dockerfiles bring them.
+        paths += ["Windows/System32/netapi32.dll", "Windows/System32/wininet.dll"]
     if "iis" in kind:
         paths += IIS
     if "dotnet" in kind:

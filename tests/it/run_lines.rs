@@ -457,7 +457,7 @@ async fn another_stage_is_copied_from_as_its_lines_left_its_base() {
         let layers = bench.built();
         assert_eq!(
             names(&layers[0], "x/"),
-            ["", "Config.txt", "deep", "deep/a.txt", "deep/again.txt"]
+            ["", "Config.txt", "deep/", "deep/a.txt", "deep/again.txt"]
         );
         assert_eq!(names(&layers[1], "y/"), ["", "iisstart.png", "sc.exe"]);
         assert_eq!(files_of(&layers[2])["Files/z.txt"], b"one\r\ntwo\r\n");
