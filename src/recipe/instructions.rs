@@ -13,7 +13,10 @@ use crate::oci::document::ContainerConfig;
 use crate::windows::access::Access;
 use crate::windows::iis::config::ConfigEdit;
 use crate::windows::path::ImagePath;
-use crate::windows::registry::RegistryEdit;
+use crate::windows::registry::{DataType, RegistryEdit};
+
+/// The most bytes of a binary value that a plan shows people.
+const SHOWN_BYTES: usize = 32;
 
 /// What a Dockerfile makes of its base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -132,6 +135,21 @@ impl Instructions {
     }
 }
 
+/// A change to the registry, without the bytes of a certificate and the like.
+fn in_short(edit: &RegistryEdit) -> String {
+    match edit {
+        RegistryEdit::SetValue { key, name, data }
+            if data.kind() == DataType::BINARY && data.bytes().len() > SHOWN_BYTES =>
+        {
+            format!(
+                "set {key} {name:?} = REG_BINARY of {} bytes",
+                data.bytes().len()
+            )
+        }
+        edit => edit.to_string(),
+    }
+}
+
 impl fmt::Display for Instructions {
     /// The instructions, and whatever a container's configuration has.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,6 +160,9 @@ impl fmt::Display for Instructions {
                 "setting"
             };
             writeln!(f, "{kind:<12}{}", Foreign(&step.created_by))?;
+            for edit in step.layer.iter().flat_map(|layer| &layer.registry) {
+                writeln!(f, "registry    {}", Foreign(in_short(edit)))?;
+            }
             for edit in step.layer.iter().flat_map(|layer| &layer.iis) {
                 writeln!(f, "iis         {}", Foreign(edit.to_string()))?;
             }

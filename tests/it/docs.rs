@@ -18,6 +18,9 @@ use serde_json::{Value, json};
 use wincimg::windows::version::WindowsVersion;
 
 use crate::fake_catalog::desk::Desk;
+use crate::iis_server::base_with_iis;
+use crate::site::{add_base, copy_folder};
+use crate::support::file_server::FileServer;
 use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -237,6 +240,8 @@ struct Stage {
     registries: [DemoRegistry; 3],
     /// In the place of the Update Catalog.
     desk: Desk,
+    /// In the place of `https://files.lan`.
+    tools: FileServer,
     /// Variables that the page sets.
     exports: String,
 }
@@ -266,10 +271,12 @@ impl Stage {
             }
         });
         registries[1].with(add_base_with_something_inside);
+        registries[2].with(add_bases_of_the_examples);
         let stage = Self {
             folder: tempfile::tempdir().unwrap(),
             registries,
             desk: Desk::with_april_2020().0,
+            tools: FileServer::with_tools(),
             exports: String::new(),
         };
         stage.write("defaults.toml", &stage.defaults());
@@ -306,6 +313,15 @@ impl Stage {
         ] {
             stage.write(path, &text);
         }
+        copy_folder(
+            &Path::new(ROOT).join("docs/examples"),
+            &stage.path("docs/examples"),
+        );
+        let downloads = "docs/examples/zip-tool/Dockerfile";
+        let text = fs::read_to_string(stage.path(downloads)).unwrap();
+        let tools = stage.tools.url("");
+        let text = text.replace("https://files.lan", tools.trim_end_matches('/'));
+        stage.write(downloads, &text);
         stage
     }
 
@@ -392,13 +408,17 @@ fn add_base_with_something_inside(stored: &mut Stored) {
     let system = made_system(r"%SystemRoot%\system32;%SystemRoot%");
     let bottom = bottom_layer(&system, &made_software()).tar();
     let base = image_of("10.0.20348.2402", vec![bottom]);
-    for (_, layer) in base.layers {
-        stored.add_blob(repository, layer);
+    add_base(stored, repository, "10.0.20348.2402", base);
+}
+
+/// The bases of Server 2022 that the examples' lines are read on.
+fn add_bases_of_the_examples(stored: &mut Stored) {
+    for (repository, tag) in [
+        ("windows/servercore", "10.0.20348.2402"),
+        ("dotnet/framework/aspnet", "4.8-windowsservercore-ltsc2022"),
+    ] {
+        add_base(stored, repository, tag, base_with_iis("10.0.20348.2402"));
     }
-    stored.add_blob(repository, base.image.config().bytes().clone());
-    let manifest = base.image.manifest();
-    let bytes = manifest.bytes().clone();
-    stored.add_manifest(repository, "10.0.20348.2402", manifest.media_type(), bytes);
 }
 
 const DEPLOY: &str = "\

@@ -47,7 +47,7 @@ impl Site {
 
 /// What is in an XML file, for someone who knows nothing of how it was written: elements by their
 /// paths, with their attributes.
-fn elements(text: &str) -> Vec<String> {
+pub(crate) fn elements(text: &str) -> Vec<String> {
     let mut reader = quick_xml::Reader::from_str(text);
     reader.config_mut().check_end_names = true;
     let mut path: Vec<String> = Vec::new();

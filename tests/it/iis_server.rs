@@ -21,9 +21,11 @@ use wincimg::oci::store::Sink;
 
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::inside::{
-    FILE, FOLDER, LayerTar, bottom_layer, descriptor, image_of, made_software, made_system,
+    FILE, FOLDER, LayerTar, bottom_layer, create, delta_hive, descriptor, image_of, made_software,
+    made_system,
 };
 use crate::support::places::registry;
+use crate::support::windows_base::StandIn;
 
 const VERSION: &str = "10.0.17763.973";
 pub(crate) const CONFIG: &str = "Files/Windows/System32/inetsrv/config/applicationHost.config";
@@ -35,6 +37,39 @@ const SETTINGS: &str = include_str!("../../src/windows/iis/config/tests/settings
 /// Who may read the configuration of the base: nobody else's business.
 const SECURED: &str = "O:BAG:SYD:PAI(A;;FA;;;SY)(A;;FA;;;BA)";
 
+/// A base with IIS and the programs that lines of Dockerfiles name.
+pub(crate) fn base_with_iis(version: &str) -> StandIn {
+    let bottom = bottom_layer(&made_system(r"C:\Windows"), &made_software());
+    let mut iis = LayerTar::default();
+    let schema = "Files/Windows/System32/inetsrv/config/schema";
+    let server = SERVER.replace('\n', "\r\n");
+    iis.file(CONFIG, server.as_bytes(), Some(SECURED))
+        .folder(schema, Some(FOLDER))
+        .file(
+            &format!("{schema}/IIS_schema.xml"),
+            SCHEMA.as_bytes(),
+            Some(FILE),
+        )
+        .folder("Files/inetpub", Some(FOLDER))
+        .folder("Files/inetpub/wwwroot", Some(FOLDER));
+    for program in [
+        "cmd.exe",
+        "inetsrv/appcmd.exe",
+        "WindowsPowerShell/v1.0/powershell.exe",
+    ] {
+        let path = format!("Files/Windows/System32/{program}");
+        iis.file(&path, b"MZ", Some(FILE));
+    }
+    let frameworks = ["", r"WOW6432Node\"].map(|part| {
+        create(&format!(
+            r"HKLM\SOFTWARE\{part}Microsoft\.NETFramework\v4.0.30319"
+        ))
+    });
+    iis.folder("Hives", None)
+        .file("Hives/Software_Delta", &delta_hive(&frameworks), None);
+    image_of(version, vec![bottom.tar(), iis.tar()])
+}
+
 /// A machine, and a registry with bases with and without IIS.
 pub(crate) struct Site {
     registry: FakeRegistry,
@@ -44,35 +79,15 @@ pub(crate) struct Site {
 impl Site {
     pub(crate) async fn new() -> Self {
         let registry = FakeRegistry::start();
-        let bottom = || bottom_layer(&made_system(r"C:\Windows"), &made_software());
-        let mut iis = LayerTar::default();
-        let schema = "Files/Windows/System32/inetsrv/config/schema";
-        let server = SERVER.replace('\n', "\r\n");
-        iis.file(CONFIG, server.as_bytes(), Some(SECURED))
-            .folder(schema, Some(FOLDER))
-            .file(
-                &format!("{schema}/IIS_schema.xml"),
-                SCHEMA.as_bytes(),
-                Some(FILE),
-            )
-            .folder("Files/inetpub", Some(FOLDER))
-            .folder("Files/inetpub/wwwroot", Some(FOLDER));
-        for program in [
-            "cmd.exe",
-            "inetsrv/appcmd.exe",
-            "WindowsPowerShell/v1.0/powershell.exe",
-        ] {
-            let path = format!("Files/Windows/System32/{program}");
-            iis.file(&path, b"MZ", Some(FILE));
-        }
-        let iis = image_of(VERSION, vec![bottom().tar(), iis.tar()]);
+        let iis = base_with_iis(VERSION);
         let mut none = LayerTar::default();
         none.file(
             "Files/Windows/System32/inetsrv/config/.wh.applicationHost.config",
             b"",
             None,
         );
-        let none = image_of(VERSION, vec![bottom().tar(), none.tar()]);
+        let bottom = bottom_layer(&made_system(r"C:\Windows"), &made_software());
+        let none = image_of(VERSION, vec![bottom.tar(), none.tar()]);
         for (name, base) in [
             ("dotnet/framework/aspnet", &iis),
             ("windows/servercore/iis", &iis),

@@ -26,6 +26,7 @@ mod dockerignore;
 mod docs;
 mod doctor;
 mod downloads;
+mod examples_windows;
 mod fake_catalog;
 mod foreign_text;
 mod guesses;

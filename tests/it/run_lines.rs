@@ -143,7 +143,7 @@ impl Bench {
 }
 
 /// The files of a layer and what is in them, by their paths; folders end with a slash.
-fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut reader = LayerReader::new(fs::File::open(layer).unwrap(), Limits::default()).unwrap();
     let mut files = BTreeMap::new();
     while let Some(entry) = reader.next_entry().unwrap() {
@@ -164,7 +164,7 @@ fn files_of(layer: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// What hivex finds at a key of a layer's hive, line by line.
-fn key_of(layer: &Path, hive: &str, key: &str) -> Option<Vec<String>> {
+pub(crate) fn key_of(layer: &Path, hive: &str, key: &str) -> Option<Vec<String>> {
     let hivexget = component("hivexget")?;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("hive");

@@ -1,7 +1,7 @@
 //! Where `wincimg` is run as a user would: a registry with base images, and a folder to work in.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use wincimg::windows::version::WindowsVersion;
 
-use crate::demo::{DemoRegistry, add_base_images};
+use crate::demo::{DemoRegistry, Stored, add_base_images};
+use crate::support::windows_base::StandIn;
 
 /// The hosts that the base images are for.
 pub(crate) const HOSTS: [WindowsVersion; 2] = [
@@ -112,6 +113,31 @@ impl Site {
 
     pub(crate) fn requests(&self) -> usize {
         self.registry.with(|stored| stored.requests().len())
+    }
+}
+
+/// Puts a base with something inside where the demonstration's are, under one more tag.
+pub(crate) fn add_base(stored: &mut Stored, repository: &str, tag: &str, base: StandIn) {
+    for (_, layer) in base.layers {
+        stored.add_blob(repository, layer);
+    }
+    stored.add_blob(repository, base.image.config().bytes().clone());
+    let manifest = base.image.manifest();
+    let bytes = manifest.bytes().clone();
+    stored.add_manifest(repository, tag, manifest.media_type(), bytes);
+}
+
+/// Copies a folder with all that is in it.
+pub(crate) fn copy_folder(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_folder(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
     }
 }
 

@@ -60,6 +60,19 @@ impl FileServer {
         server
     }
 
+    /// The same with the tool that `docs/examples/zip-tool` downloads, in two versions.
+    pub fn with_tools() -> Self {
+        let server = Self::start();
+        for (version, zip) in [
+            ("1.4", include_bytes!("tool-1.4.zip")),
+            ("1.5", include_bytes!("tool-1.5.zip")),
+        ] {
+            let path = format!("/tools/tool-{version}-windows-amd64.zip");
+            server.put(&path, zip.as_slice());
+        }
+        server
+    }
+
     pub fn host(&self) -> String {
         self.served.host()
     }

@@ -623,6 +623,10 @@ impl Shell<'_, '_> {
             _ => {}
         }
         let right = self.expression(right)?;
+        // Here the right side alone decides, and a comparison of digests stays one.
+        if matches!(operator, "and" | "or") && matches!(right, Value::Matches { .. }) {
+            return Ok(right);
+        }
         if let "match" | "imatch" | "cmatch" = operator
             && let Value::Text(text) = &left
         {

@@ -128,6 +128,12 @@ fn downloads_with_checksums_are_pinned() {
         format!(
             "if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ Write-Error 'x' }}; mkdir C:\\b"
         ),
+        format!(
+            "if ('{SHA}' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}; mkdir C:\\b"
+        ),
+        format!(
+            "if ('' -or (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}; mkdir C:\\b"
+        ),
     ] {
         assert_eq!(
             in_powershell(&format!("{get} {check}")),
@@ -139,6 +145,13 @@ fn downloads_with_checksums_are_pinned() {
             "{check}"
         );
     }
+    // A check that is left out checks nothing.
+    let left_out =
+        format!("{get} if ('' -and (Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ throw 'x' }}");
+    assert_eq!(
+        in_powershell(&left_out),
+        [r"download https://example.com/a to C:\a.exe"]
+    );
     // What does something else on a mismatch than fail is not a check.
     let other = format!("{get} if ((Get-FileHash C:\\a.exe).Hash -ne '{SHA}') {{ rm C:\\a.exe }}");
     assert_eq!(refused(&POWERSHELL, &other).0, NotUnderstood);
