@@ -26,9 +26,10 @@ use super::complete;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value, look};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
+use crate::dockerfile::stages::Stages;
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
 use crate::engine::direct::{AssembleOptions, DirectEngine};
 use crate::engine::downloads::Manner;
@@ -114,6 +115,8 @@ struct Job<'a> {
     created: Option<Timestamp>,
     existing: Existing,
     review: &'a Review<'a>,
+    /// The Dockerfile that a daemon carries out; it makes one of a recipe's plan itself.
+    sent: Option<&'a Stages>,
 }
 
 /// What the JSON says beside what was delivered.
@@ -147,7 +150,7 @@ impl From<CompressionArg> for Compression {
     }
 }
 
-fn image_name(text: &str) -> Result<String, &'static str> {
+pub(super) fn image_name(text: &str) -> Result<String, &'static str> {
     let expected = "expected lower-case letters, digits and single - _ . /";
     is_repository(text).then(|| text.to_owned()).ok_or(expected)
 }
@@ -179,9 +182,9 @@ impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.check_places()?;
         let arguments = self.daemon.arguments();
-        let request = self.recipe.read(&self.dockerfile, arguments, session)?;
-        if let (Some(file), EngineArg::Docker) = (request.dockerfile(), self.engine) {
-            return Err(dockerfile_for_docker(file));
+        let mut request = self.recipe.read(&self.dockerfile, arguments, session)?;
+        if let EngineArg::Docker = self.engine {
+            request.send();
         }
         let mut supply = request.supply(self.manner(), session)?;
         let drafts = request.drafts()?;
@@ -202,19 +205,17 @@ impl Build {
                 Engine::Direct => Purpose::Layers,
                 Engine::Docker => Purpose::Dockerfile,
             };
-            // What is known then may show that more has to be.
-            loop {
-                look(&mut images, purpose, &registry, session).await?;
-                let looking = request.look_again(&mut images, &registry, &mut supply, session);
-                looking.await?;
-                if !images.iter().any(|image| image.stages.wants_a_look) {
-                    break;
-                }
-            }
+            let looking = request.look(&mut images, purpose, &registry, &mut supply, session);
+            looking.await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
             if self.dry_run {
+                if request.sent().is_some() {
+                    session.note(
+                        "the daemon carries the instructions out: the plan has the base alone",
+                    );
+                }
                 return self.print_plans(&images, request.left_out());
             }
             if self.registry.is_some() && !self.push {
@@ -238,6 +239,7 @@ impl Build {
                 created,
                 existing: self.tags.existing(),
                 review: &|outlooks| reviewer.review(outlooks),
+                sent: request.sent(),
             };
             let mut destinations = self.destinations();
             self.check_format(engine, &destinations)?;
@@ -423,19 +425,6 @@ impl Build {
         })?;
         Ok(Answer::Yes)
     }
-}
-
-/// A daemon builds a Dockerfile without any help.
-fn dockerfile_for_docker(file: &Path) -> Failure {
-    let problem = anyhow!(
-        "--engine docker builds recipes: {} is a Dockerfile",
-        file.display()
-    );
-    let hint = format!(
-        "let Docker build it, docker build -f {} ., or leave --engine out",
-        file.display()
-    );
-    Failure::usage(problem).hint(hint)
 }
 
 /// Where the direct engine leaves images that were asked to go nowhere.

@@ -75,6 +75,11 @@ impl Failure {
         self
     }
 
+    /// The error itself, where it is of that type.
+    pub(super) fn cause<E: std::error::Error + Send + Sync + 'static>(&self) -> Option<&E> {
+        self.error.downcast_ref()
+    }
+
     /// The error and its causes in one line, where the work goes on without it.
     pub(super) fn in_one_line(&self) -> String {
         format!("{:#}", self.error)

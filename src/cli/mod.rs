@@ -8,6 +8,7 @@ mod check_compat;
 mod complete;
 mod completions;
 mod config;
+mod convert;
 mod demo;
 mod docker_args;
 mod doctor;
@@ -16,6 +17,7 @@ mod hosts;
 mod hotfix;
 mod http_args;
 mod images;
+mod init;
 mod input;
 mod inspect;
 mod lint;
@@ -84,10 +86,12 @@ enum Command {
     Build(Box<build::Build>),
     CheckCompat(check_compat::CheckCompat),
     Completions(completions::Completions),
+    Convert(Box<convert::Convert>),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
     Hotfix(hotfix::Hotfix),
     Images(images::Images),
+    Init(Box<init::Init>),
     Inspect(inspect::Inspect),
     Lint(lint::Lint),
     Login(login::Login),
@@ -124,10 +128,12 @@ impl Command {
             Self::Build(command) => command.run(session),
             Self::CheckCompat(command) => command.run(session),
             Self::Completions(command) => command.run(),
+            Self::Convert(command) => command.run(session),
             Self::Demo(command) => command.run(),
             Self::Doctor(command) => command.run(),
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),
+            Self::Init(command) => command.run(session),
             Self::Inspect(command) => command.run(session),
             Self::Lint(command) => command.run(session),
             Self::Login(command) => command.run(session),

@@ -89,9 +89,29 @@ pub(super) struct Wanted<'a> {
     context: PathBuf,
     base_registry: &'a BaseRegistry,
     matched: Match,
+    /// Whether a daemon carries the Dockerfile out.
+    is_sent: bool,
 }
 
 impl RecipeArgs {
+    /// What is meant by a Dockerfile and hosts alone.
+    pub(super) fn of_dockerfile(
+        image: String,
+        hosts: HostArgs,
+        base: BaseRegistryArgs,
+        connection: RegistryArgs,
+    ) -> Self {
+        Self {
+            image,
+            hosts,
+            wanted: MatchArg::Nearest,
+            values: Vec::new(),
+            context: None,
+            base,
+            connection,
+        }
+    }
+
     /// Reads the recipe, or the Dockerfile with its build arguments, and the hosts.
     pub(super) fn read(
         &self,
@@ -117,7 +137,8 @@ impl RecipeArgs {
             context: self.context.as_deref().unwrap_or(Path::new(".")),
         })?;
         // One image without Windows inside is for all hosts.
-        let hosts = if HostProcessBase::is_named(&base) && !self.hosts.are_given() {
+        let makes_base = !recipe.has_base_image() && HostProcessBase::is_named(&base);
+        let hosts = if makes_base && !self.hosts.are_given() {
             Builds::default()
         } else {
             self.hosts.distinct_builds(session)?
@@ -129,6 +150,7 @@ impl RecipeArgs {
             context: self.context.clone().unwrap_or(PathBuf::from(".")),
             base_registry: &self.base.base_registry,
             matched: self.wanted.into(),
+            is_sent: false,
         })
     }
 
@@ -176,6 +198,7 @@ impl RecipeArgs {
             context,
             base_registry: &self.base.base_registry,
             matched: self.wanted.into(),
+            is_sent: false,
         })
     }
 
@@ -257,6 +280,14 @@ fn unused_arguments(request: &Request) -> Vec<String> {
 }
 
 impl DockerfileArgs {
+    /// A Dockerfile of another name than usual.
+    pub(super) fn of_file(file: Option<PathBuf>) -> Self {
+        Self {
+            file,
+            ..Self::default()
+        }
+    }
+
     /// Refuses what means nothing for a recipe.
     fn refuse(&self) -> Result<(), Failure> {
         let given = [
@@ -283,11 +314,31 @@ impl Wanted<'_> {
     }
 
     /// The Dockerfile, where it is one.
-    pub(super) fn dockerfile(&self) -> Option<&Path> {
+    pub(super) fn stages(&self) -> Option<&Stages> {
         match &self.blueprint {
             Plans::Recipe(_) => None,
-            Plans::Dockerfile(stages) => Some(stages.file()),
+            Plans::Dockerfile(stages) => Some(stages),
         }
+    }
+
+    /// Leaves a Dockerfile to a daemon, as it is.
+    pub(super) fn send(&mut self) {
+        self.is_sent = true;
+    }
+
+    /// The Dockerfile that a daemon carries out.
+    pub(super) fn sent(&self) -> Option<&Stages> {
+        self.stages().filter(|_| self.is_sent)
+    }
+
+    /// The folder that files are in.
+    pub(super) fn context(&self) -> &Path {
+        &self.context
+    }
+
+    /// Where base images come from.
+    pub(super) fn base_registry(&self) -> &BaseRegistry {
+        self.base_registry
     }
 
     /// The nodes that get no image, because they do not tell their version.
@@ -315,6 +366,7 @@ impl Wanted<'_> {
                     };
                     Blueprint::Recipe(recipe, settings)
                 }
+                Plans::Dockerfile(stages) if self.is_sent => Blueprint::Sent(stages),
                 Plans::Dockerfile(stages) => Blueprint::Dockerfile(stages),
             },
             hosts,
@@ -367,8 +419,27 @@ impl Wanted<'_> {
         Ok(())
     }
 
+    /// Finds out what is inside the bases, and carries a Dockerfile out on them.
+    pub(super) async fn look(
+        &self,
+        images: &mut [PlannedImage],
+        purpose: Purpose,
+        registry: &Registry,
+        supply: &mut Supply,
+        session: &Session,
+    ) -> Result<(), Failure> {
+        // What is known then may show that more has to be.
+        loop {
+            look(images, purpose, registry, session).await?;
+            self.look_again(images, registry, supply, session).await?;
+            if !images.iter().any(|image| image.stages.wants_a_look) {
+                return Ok(());
+            }
+        }
+    }
+
     /// Carries a Dockerfile out on bases of which more is known by now, and brings what is lacking.
-    pub(super) async fn look_again(
+    async fn look_again(
         &self,
         images: &mut [PlannedImage],
         registry: &Registry,
@@ -451,7 +522,7 @@ impl Wanted<'_> {
 
 /// Finds out what is inside the bases of planned images, for whoever makes them, and says what there
 /// is to say about that.
-pub(super) async fn look(
+async fn look(
     images: &mut [PlannedImage],
     purpose: Purpose,
     registry: &Registry,
@@ -519,6 +590,16 @@ fn secrets_warning(found: &BTreeSet<String>) -> String {
         "everybody who pulls the image can read what may be a secret: {}{more}; list it in {FILE_NAME} to leave it out",
         names.join(", ")
     )
+}
+
+/// Build arguments with their values; those without one have the environment's.
+pub(super) fn build_arguments(given: &[String]) -> Vec<(String, String)> {
+    let arguments = given.iter();
+    let arguments = arguments.filter_map(|argument| match argument.split_once('=') {
+        Some((name, value)) => Some((name.to_owned(), value.to_owned())),
+        None => Some((argument.clone(), std::env::var(argument).ok()?)),
+    });
+    arguments.collect()
 }
 
 /// Reads `KEY=VALUE`.

@@ -10,7 +10,7 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{DockerfileArgs, RecipeArgs, look};
+use super::recipe_args::{DockerfileArgs, RecipeArgs};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{self, DOCKERFILE, Rendered, render};
@@ -68,8 +68,8 @@ impl Render {
         let registry = self.recipe.connect(progress::display(session))?;
         let images = registry_args::run(async {
             let mut images = wanted.plan(true, &registry, session).await?;
-            look(&mut images, Purpose::Dockerfile, &registry, session).await?;
-            let looking = wanted.look_again(&mut images, &registry, &mut supply, session);
+            let purpose = Purpose::Dockerfile;
+            let looking = wanted.look(&mut images, purpose, &registry, &mut supply, session);
             looking.await?;
             Ok(images)
         })?;

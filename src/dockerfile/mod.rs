@@ -4,11 +4,14 @@
 //! [`expand`] fills variables in, and [`stages`] carries the instructions out; what the commands of
 //! a `RUN` line would do, [`run`] reads without running them.
 //!
+//! [`convert`] writes the recipe that they come to.
+//!
 //! [`render`] fills the templates in `templates/dockerfile` and says what has to be in the build's
 //! context. Commands are in exec form with full paths, so that no shell and no base image has a say
 //! in how they are read.
 
 mod context;
+pub mod convert;
 pub mod expand;
 mod guard;
 pub mod instruction;
@@ -21,6 +24,8 @@ pub mod stages;
 mod templates;
 mod view;
 mod words;
+
+use std::collections::BTreeMap;
 
 pub use context::{ContextContent, ContextEntry};
 pub use outline::Outline;
@@ -36,13 +41,19 @@ use crate::windows::search_path::PathError;
 use view::View;
 
 /// A Dockerfile, and what it needs beside it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Rendered {
     /// Its text.
     pub dockerfile: String,
     /// The content of the build's context, folders before what is in them. The Dockerfile itself is
     /// not in it.
     pub context: Vec<ContextEntry>,
+    /// What it is called there, where that is not `Dockerfile`.
+    pub name: Option<String>,
+    /// The stage that is wanted, where that is not the last.
+    pub target: Option<String>,
+    /// Labels that the image gets beside those that it has.
+    pub labels: BTreeMap<String, String>,
 }
 
 /// Why a plan has no Dockerfile.
@@ -59,6 +70,9 @@ pub enum RenderError {
         /// The base.
         base: String,
     },
+    /// Instructions of a Dockerfile, or layers of a recipe.
+    #[error("a recipe with layers of its own is built by the direct engine alone")]
+    Layers,
     /// A change to the registry that neither `reg` nor a registration file can make.
     #[error("neither reg nor a registration file can make the change to the registry: {0}")]
     Registry(String),
@@ -98,6 +112,10 @@ pub enum RenderError {
 impl Diagnose for RenderError {
     fn hint(&self) -> Option<String> {
         match self {
+            Self::Layers => Some(
+                "leave out --engine docker, or [[layers]], layer and what else goes with them"
+                    .to_owned(),
+            ),
             Self::Path(PathError::Unknown | PathError::NotText(_)) => Some(PATH_HINT.to_owned()),
             _ => None,
         }
@@ -106,6 +124,7 @@ impl Diagnose for RenderError {
     fn blame(&self) -> Blame {
         match self {
             Self::NoWindowsInside { .. }
+            | Self::Layers
             | Self::Unwritable(_)
             | Self::Registry(_)
             | Self::Path(PathError::Unknown | PathError::NotText(_)) => Blame::Request,
@@ -123,12 +142,16 @@ pub fn render(plan: &Plan, inside: &dyn Inside) -> Result<Rendered, RenderError>
             base: plan.base.name.clone(),
         });
     }
+    if plan.instructions.is_some() {
+        return Err(RenderError::Layers);
+    }
     let mut context = context::files(plan)?;
     let links = context::take_folder_links(&mut context)?;
     let view = View::of(plan, inside, &mut context, &links)?;
     Ok(Rendered {
         dockerfile: templates::dockerfile(&view)?,
         context,
+        ..Rendered::default()
     })
 }
 

@@ -35,7 +35,7 @@ fn base(repository: &str, shell: &[&str], user: Option<&str>) -> PlanBase {
         shell: Some(shell).filter(|shell| !shell.is_empty()),
         user: user.map(str::to_owned),
         path: None,
-        on_build: Vec::new(),
+        ..PlanBase::default()
     }
 }
 
@@ -147,6 +147,7 @@ fn plan() -> Plan {
         base: base("windows/servercore", &[], None),
         host_build: Some(VERSION),
         instructions: None,
+        looks_inside: false,
         files: Vec::new(),
         registry: Vec::new(),
         path: None,

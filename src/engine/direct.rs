@@ -10,19 +10,17 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::added_layer::AddedLayers;
 use super::error::EngineError;
-use super::plans::{PlannedImage, variable};
+use super::plans::PlannedImage;
 use super::publication::Publication;
-use crate::dockerfile::stages::set_variable;
 use crate::layer::Laid;
-use crate::oci::document::{self, ContainerConfig, History, Image};
+use crate::oci::document::{self, History, Image};
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan};
 use crate::windows::inside::Inside;
-use crate::windows::search_path::VARIABLE;
 
 pub use self::added_layer::{AddedLayer, AssembleOptions};
 pub use self::error::DirectError;
@@ -145,8 +143,9 @@ fn assemble(
         ..base
     };
     let own = added.of(plan, base, timestamp, options, progress)?;
+    let steps = plan.instructions.iter().flat_map(|all| &all.steps).count();
     // A Dockerfile's instructions say all that there is to say, unless the plan has more.
-    if own.is_some() || plan.instructions.is_none() {
+    if own.is_some() || steps == 0 {
         let created_by = format!("wincimg build {}", plan.name);
         image = appended(&image, own.as_deref(), &created, &created_by)?;
         layers.extend(own);
@@ -161,7 +160,7 @@ fn assemble(
             let author = Value::String(author.clone());
             config.other.insert("author".to_owned(), author);
         }
-        change_container(&mut config.config, plan);
+        config.config = plan.container(&config.config);
     })?;
     Ok(Assembled {
         image,
@@ -226,46 +225,4 @@ fn time_of(
             text,
         }),
     }
-}
-
-/// Lays what the plan says over what the base says.
-fn change_container(container: &mut ContainerConfig, plan: &Plan) {
-    match &plan.instructions {
-        Some(instructions) => *container = instructions.container.clone(),
-        // They were for this image, not for those that are built on it.
-        None => container.on_build.clear(),
-    }
-    for (name, value) in &plan.env {
-        set_variable(&mut container.env, name, value);
-    }
-    if let Some(path) = &plan.path
-        && let Some(own) = variable(&container.env, VARIABLE)
-    {
-        let path = path.added_to(own);
-        set_variable(&mut container.env, "PATH", &path);
-    }
-    if let Some(entrypoint) = &plan.entrypoint {
-        container.entrypoint = Some(entrypoint.clone());
-        // The base's arguments were for the base's program.
-        container.cmd = None;
-        // As Docker's builder for Windows has it: exec form is not escaped yet, and nothing is as
-        // it was.
-        container.args_escaped &= entrypoint.is_empty();
-    }
-    if let Some(cmd) = &plan.cmd {
-        container.cmd = Some(cmd.clone());
-        container.args_escaped &= cmd.is_empty();
-    }
-    if let Some(user) = &plan.user {
-        container.user = Some(user.clone());
-    }
-    if let Some(folder) = &plan.working_dir {
-        container.working_dir = Some(folder.to_string());
-    }
-    for port in &plan.ports {
-        container
-            .exposed_ports
-            .insert(port.clone(), Value::Object(Map::new()));
-    }
-    container.labels.extend(plan.labels.clone());
 }

@@ -22,7 +22,9 @@ use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::Source;
 use crate::progress::Progress;
-use crate::recipe::{NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings, Wants};
+use crate::recipe::{
+    NeedsWindowsInside, Plan, PlanBase, Recipe, RecipeError, Settings, Wants, variable,
+};
 use crate::windows::compat::{HostBuild, generation};
 use crate::windows::inside::{Inside, Needs, Unseen};
 use crate::windows::search_path::VARIABLE;
@@ -59,6 +61,8 @@ pub enum Blueprint<'a> {
     Recipe(&'a Recipe, Settings<'a>),
     /// A Dockerfile, with what was asked of it.
     Dockerfile(&'a Stages),
+    /// The same, to be carried out by a daemon.
+    Sent(&'a Stages),
 }
 
 /// A recipe or Dockerfile, and the hosts that its images are for.
@@ -106,6 +110,17 @@ impl StageBases {
     pub(super) fn asked(&self) -> impl Iterator<Item = (&PlannedBase, Needs)> {
         let bases = self.bases.iter();
         bases.map(|(name, base)| (base, self.needs.get(name).cloned().unwrap_or_default()))
+    }
+
+    /// The bases, by their names in the file.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &PlannedBase)> {
+        let bases = self.bases.iter();
+        bases.map(|(name, base)| (name.as_str(), base))
+    }
+
+    /// Whether the instructions depend on what is inside a base.
+    pub fn depend_on(&self, name: &str) -> bool {
+        self.needs.contains_key(name)
     }
 
     /// Takes in what is inside a base.
@@ -184,15 +199,9 @@ impl PlannedBase {
             user: container.user.clone().filter(|user| !user.is_empty()),
             path: variable(&container.env, VARIABLE).map(str::to_owned),
             on_build: container.on_build.clone(),
+            container: container.clone(),
         }
     }
-}
-
-/// A variable of an image's environment, unless it is empty, as good as none to Windows.
-pub(super) fn variable<'e>(env: &'e [String], name: &str) -> Option<&'e str> {
-    let mut lines = env.iter().filter_map(|line| line.split_once('='));
-    let (_, value) = lines.find(|(known, _)| known.eq_ignore_ascii_case(name))?;
-    Some(value).filter(|value| !value.is_empty())
 }
 
 impl From<BaseImage> for PlannedBase {
@@ -315,24 +324,31 @@ impl BuildRequest<'_> {
     pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, PlanError> {
         let (recipe, settings) = match &self.blueprint {
             Blueprint::Recipe(recipe, settings) => (*recipe, settings),
-            Blueprint::Dockerfile(stages) => return self.plan_stages(stages, registry).await,
+            Blueprint::Dockerfile(stages) | Blueprint::Sent(stages) => {
+                return self.plan_stages(stages, registry).await;
+            }
         };
         let base = recipe.base(settings)?;
-        if let Some(found) = HostProcessBase::find(&base, self.base_registry, registry).await? {
-            let base = PlannedBase::from(found);
-            let images = self.hosts_or_any();
-            return images
-                .map(|host| Self::planned(recipe, settings, base.clone(), host, Vec::new()))
-                .collect();
-        }
-        let repository = self.base_registry.repository(&base)?;
-        let bases = BaseRepository::open(registry, &repository).await?;
         let asked_for = self.leaders();
-        let bases = bases.of_one_flavour(&asked_for, self.wanted)?;
-        let searches = asked_for
-            .iter()
-            .map(|host| bases.resolve(*host, self.wanted));
-        let found: Vec<Resolution> = try_join_all(searches).await?;
+        let found: Vec<Resolution> = if recipe.has_base_image() {
+            let named = self.base_registry.named(&base)?;
+            named.resolve(registry, &asked_for, self.wanted).await?
+        } else {
+            if let Some(found) = HostProcessBase::find(&base, self.base_registry, registry).await? {
+                let base = PlannedBase::from(found);
+                let images = self.hosts_or_any();
+                return images
+                    .map(|host| Self::planned(recipe, settings, base.clone(), host, Vec::new()))
+                    .collect();
+            }
+            let repository = self.base_registry.repository(&base)?;
+            let bases = BaseRepository::open(registry, &repository).await?;
+            let bases = bases.of_one_flavour(&asked_for, self.wanted)?;
+            let searches = asked_for
+                .iter()
+                .map(|host| bases.resolve(*host, self.wanted));
+            try_join_all(searches).await?
+        };
         let mut bases = FoundBases { asked_for, found };
         self.hosts
             .iter()
@@ -380,13 +396,19 @@ impl BuildRequest<'_> {
                 bases,
                 ..Inputs::default()
             };
-            let outcome = stages.evaluate_unseen(&inputs)?;
-            inputs.lacking = outcome.lacking;
-            inputs.wants = outcome.wants;
+            let mut instructions = None;
+            let mut needs = BTreeMap::new();
+            if let Blueprint::Dockerfile(_) = self.blueprint {
+                let outcome = stages.evaluate_unseen(&inputs)?;
+                inputs.lacking = outcome.lacking;
+                inputs.wants = outcome.wants;
+                needs = outcome.needs;
+                notes.extend(outcome.notes);
+                instructions = Some(outcome.instructions);
+            }
             let Some((base, set_aside)) = own else {
                 unreachable!("the wanted stage's base is one of its bases");
             };
-            notes.extend(outcome.notes);
             let plan = Plan {
                 name: stages.name().to_owned(),
                 base: PlanBase {
@@ -395,7 +417,7 @@ impl BuildRequest<'_> {
                     ..base.for_plan()
                 },
                 host_build: Some(host.build.version),
-                instructions: Some(outcome.instructions),
+                instructions,
                 notes,
                 ..Plan::default()
             };
@@ -406,7 +428,7 @@ impl BuildRequest<'_> {
                 stages: StageBases {
                     inputs,
                     bases: planned,
-                    needs: outcome.needs,
+                    needs,
                     wants_a_look: false,
                 },
                 set_aside,
@@ -458,6 +480,8 @@ impl BuildRequest<'_> {
                 return self.bring(recipe, images, registry, supply).await;
             }
             Blueprint::Dockerfile(stages) => stages,
+            // Its daemon brings what it needs.
+            Blueprint::Sent(_) => return Ok(Lacking::default()),
         };
         let mut lacking = Lacking::default();
         let mut known: Vec<(Digest, BTreeSet<String>, BTreeMap<String, Taken>)> = Vec::new();
@@ -511,11 +535,13 @@ impl BuildRequest<'_> {
                 let outcome = match evaluated {
                     Ok(outcome) => outcome,
                     Err(error) => {
-                        let base = stages.base_to_look_into(&error);
-                        match base.filter(|base| !needs.contains_key(*base)) {
-                            Some(base) => needs.insert(base.to_owned(), all_that_lines_ask()),
-                            None => return Err(error.into()),
-                        };
+                        let mut unseen = stages.bases_to_look_into(&error);
+                        unseen.retain(|base| !needs.contains_key(base));
+                        if unseen.is_empty() {
+                            return Err(error.into());
+                        }
+                        let unseen = unseen.into_iter();
+                        needs.extend(unseen.map(|base| (base, all_that_lines_ask())));
                         *wants_a_look = true;
                         continue 'images;
                     }
@@ -581,8 +607,11 @@ impl BuildRequest<'_> {
     pub fn drafts(&self) -> Result<Vec<Plan>, PlanError> {
         let (recipe, settings) = match &self.blueprint {
             Blueprint::Recipe(recipe, settings) => (*recipe, settings),
-            Blueprint::Dockerfile(stages) => {
-                stages.check()?;
+            Blueprint::Dockerfile(stages) | Blueprint::Sent(stages) => {
+                match self.blueprint {
+                    Blueprint::Sent(_) => stages.check_sent()?,
+                    _ => stages.check()?,
+                }
                 for name in stages.bases() {
                     self.base_registry.named(name)?;
                 }
@@ -590,8 +619,10 @@ impl BuildRequest<'_> {
             }
         };
         let name = recipe.base(settings)?;
-        let brings_windows = !HostProcessBase::is_named(&name);
-        if brings_windows {
+        let brings_windows = recipe.has_base_image() || !HostProcessBase::is_named(&name);
+        if recipe.has_base_image() {
+            self.base_registry.named(&name)?;
+        } else if brings_windows {
             self.base_registry.repository(&name)?;
         }
         let mut drafts: Vec<Plan> = Vec::new();
@@ -606,7 +637,7 @@ impl BuildRequest<'_> {
             shell: None,
             user: None,
             path: None,
-            on_build: Vec::new(),
+            ..PlanBase::default()
         };
         for host in self.hosts_or_any() {
             let version = host.map(|host| host.build.version);

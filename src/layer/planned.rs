@@ -21,7 +21,7 @@ impl Layer {
         files.iter().try_for_each(|file| self.planned_file(file))
     }
 
-    /// Adds what an instruction of a Dockerfile does to the drive.
+    /// Adds what one of a plan's layers does to the drive.
     pub fn planned_entries(&mut self, entries: &[PlannedEntry]) -> Result<(), LayerError> {
         entries
             .iter()
@@ -53,6 +53,11 @@ impl Layer {
     }
 
     fn planned_entry(&mut self, entry: &PlannedEntry) -> Result<(), LayerError> {
+        if let PlannedContent::File(FileSource::Disk(source)) = &entry.content
+            && source.path.is_dir()
+        {
+            return self.folder_of(source, layer_path(&entry.path)?.as_ref());
+        }
         let path = LayerPath::try_from(&entry.path)?;
         self.planned_content(path, &entry.content)
     }
@@ -129,6 +134,7 @@ impl From<&FileSource> for Source {
             FileSource::Member(member) => member.clone().into(),
             FileSource::Brought(file) => file.part.clone().into(),
             FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),
+            FileSource::Bytes(bytes) => Bytes::from(bytes.clone()).into(),
             FileSource::Embedded(program) => program.bytes().into(),
         }
     }

@@ -26,6 +26,8 @@ pub(super) struct AccessEntry {
     /// What of a folder they are for: all (itself and all that is in it; the default), folders,
     /// files or none (itself alone).
     inherit: Option<Text>,
+    /// The layer that it goes into; the recipe's last where absent.
+    pub(super) layer: Option<Text>,
 }
 
 impl Recipe {

@@ -9,7 +9,9 @@ use toml::Spanned;
 
 use super::access::AccessEntry;
 use super::certificates::CertificatesEntry;
+use super::container::HealthEntry;
 use super::iis::IisEntry;
+use super::layers::LayerEntry;
 use super::path::PathEntry;
 use super::registry::RegistryEntry;
 use super::services::ServiceEntry;
@@ -27,11 +29,21 @@ pub(super) struct RecipeFile {
     /// nanoserver, servercore, server, windows, aspnet, iis, or a repository; where that has several
     /// flavours, with one behind a colon: dotnet/aspnet:8.0. Or hostprocess, for an image without
     /// Windows inside.
-    pub(super) base: Text,
+    pub(super) base: Option<Text>,
+    /// In place of base, the base as a Dockerfile names it, such as golang:1.22 or
+    /// repo.lan/own@sha256:…: of its tag the host decides on Windows alone, and on nothing else.
+    pub(super) base_image: Option<Text>,
+    /// Look inside the base although nothing here needs it, so that the image fits it better.
+    #[serde(default)]
+    pub(super) look_inside: bool,
     /// Values that a build may set with --set NAME=VALUE.
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Variable>")]
     pub(super) variables: BTreeMap<String, Spanned<Variable>>,
+    /// Layers of their own, the lowest first; files and registry changes name theirs with layer. What
+    /// names none goes into the recipe's last layer.
+    #[serde(default)]
+    pub(super) layers: Vec<LayerEntry>,
     /// Files and folders that go into the image.
     #[serde(default)]
     pub(super) files: Vec<FileEntry>,
@@ -49,6 +61,10 @@ pub(super) struct RecipeFile {
     /// Arguments that follow the entry point unless others are given, or the program without one; one
     /// text is taken apart at its spaces, as Windows does.
     pub(super) cmd: Option<Texts>,
+    /// Whether entry point and arguments are a ready command line, as a Dockerfile's shell form makes
+    /// it: Windows does not quote it again.
+    #[serde(default)]
+    pub(super) args_escaped: bool,
     /// Who runs it: `ContainerUser`, `ContainerAdministrator` or a user of the image.
     pub(super) user: Option<Text>,
     /// The folder it starts in.
@@ -56,6 +72,21 @@ pub(super) struct RecipeFile {
     /// Ports it listens on, as 8080 or 53/udp.
     #[serde(default)]
     pub(super) ports: Vec<Text>,
+    /// Folders whose content containers keep apart from the image.
+    #[serde(default)]
+    pub(super) volumes: Vec<Text>,
+    /// The signal that asks a container to stop.
+    pub(super) stop_signal: Option<Text>,
+    /// What reads lines in shell form in Dockerfiles that are built on the image.
+    #[serde(default)]
+    pub(super) shell: Vec<Text>,
+    /// Instructions for Dockerfiles that are built on the image.
+    #[serde(default)]
+    pub(super) on_build: Vec<Text>,
+    /// How Docker finds out whether a container is well.
+    pub(super) healthcheck: Option<HealthEntry>,
+    /// Who made the image.
+    pub(super) author: Option<Text>,
     /// Labels of the image.
     #[serde(default)]
     pub(super) labels: BTreeMap<String, Text>,
@@ -127,7 +158,7 @@ impl fmt::Display for VariableType {
     }
 }
 
-/// One file or folder; exactly one of from, context, url, embedded and content says where it comes
+/// One file or folder; exactly one of from, context, url, embedded, content and base64 says where it comes
 /// from.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(
@@ -152,6 +183,12 @@ pub(super) struct FileEntry {
     pub(super) embedded: Option<Text>,
     /// The file's text itself.
     pub(super) content: Option<Text>,
+    /// How that is written: utf-8 (the default) or utf-16, as PowerShell does.
+    pub(super) encoding: Option<Text>,
+    /// The file's bytes themselves.
+    pub(super) base64: Option<Text>,
+    /// The layer that it goes into; the recipe's last where absent.
+    pub(super) layer: Option<Text>,
     /// Where it goes in the image; a file given with a separator at the end goes into that folder.
     pub(super) to: Text,
 }

@@ -3,7 +3,11 @@
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+
 use super::file::FileEntry;
+use super::instructions::{PlannedContent, PlannedEntry};
 use super::on_disk::OnDisk;
 use super::plan::PlannedFile;
 use super::source::{Download, Embedded, FileSource};
@@ -27,15 +31,19 @@ impl Recipe {
             &entry.url,
             &entry.embedded,
             &entry.content,
+            &entry.base64,
         ];
         if given.iter().filter(|text| text.is_some()).count() != 1 {
             return Err(self.error(
                 &entry.to,
-                "a file has exactly one of from, context, url, embedded and content",
+                "a file has exactly one of from, context, url, embedded, content and base64",
             ));
         }
         if let (Some(text), None) = (&entry.sha256, &entry.url) {
             return Err(self.error(text, "sha256 is for what url names"));
+        }
+        if let (Some(text), None) = (&entry.encoding, &entry.content) {
+            return Err(self.error(text, "encoding goes with content"));
         }
         let mut own_name = None;
         let source = if let Some(text) = &entry.from {
@@ -56,7 +64,14 @@ impl Recipe {
             own_name = name;
             FileSource::Download(download)
         } else if let Some(text) = &entry.content {
-            FileSource::Text(self.resolve(text, values)?)
+            let content = self.resolve(text, values)?;
+            self.encoded(content, entry.encoding.as_ref(), values)?
+        } else if let Some(text) = &entry.base64 {
+            let plain: String = self.resolve(text, values)?.split_whitespace().collect();
+            let bytes = BASE64_STANDARD.decode(plain);
+            let bytes =
+                bytes.map_err(|error| self.error(text, format!("invalid base64: {error}")))?;
+            FileSource::Bytes(bytes)
         } else if let Some(text) = &entry.embedded {
             match self.resolve(text, values)?.as_str() {
                 "shim" => FileSource::Embedded(Embedded::Shim),
@@ -128,6 +143,26 @@ impl Recipe {
             download.digest = Some(digest);
         }
         Ok((download, name_in(&parsed)))
+    }
+
+    /// A text as the bytes that it is written in.
+    fn encoded(
+        &self,
+        text: String,
+        encoding: Option<&Text>,
+        values: &Values,
+    ) -> Result<FileSource, RecipeError> {
+        let Some(encoding) = encoding else {
+            return Ok(FileSource::Text(text));
+        };
+        match self.resolve(encoding, values)?.as_str() {
+            "utf-8" => Ok(FileSource::Text(text)),
+            "utf-16" => Ok(FileSource::Bytes(utf16_with_mark(&text))),
+            other => {
+                let problem = format!("invalid encoding {other:?}: expected utf-8 or utf-16");
+                Err(self.error(encoding, problem))
+            }
+        }
     }
 
     /// The name that a file keeps when it goes into a folder; a folder's content has names of its own.
@@ -224,4 +259,18 @@ impl Recipe {
             ))
         }
     }
+}
+
+/// A file of a layer.
+pub(super) fn planned_entry(file: PlannedFile) -> PlannedEntry {
+    PlannedEntry {
+        path: file.target,
+        content: PlannedContent::File(file.source),
+    }
+}
+
+/// A text in UTF-16 with the mark in front that tells the order of the bytes, as Windows writes it.
+pub fn utf16_with_mark(text: &str) -> Vec<u8> {
+    let units = std::iter::once(0xFEFF).chain(text.encode_utf16());
+    units.flat_map(u16::to_le_bytes).collect()
 }

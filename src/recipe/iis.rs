@@ -52,7 +52,7 @@ pub(super) struct IisEntry {
     modules: Vec<ModuleEntry>,
     /// Changes of any section, as appcmd set config makes them.
     #[serde(default)]
-    config: Vec<ConfigEntry>,
+    pub(super) config: Vec<ConfigEntry>,
 }
 
 /// The application pool that the site runs in.
@@ -122,7 +122,7 @@ impl Recipe {
         for handler in entry.handlers.iter().rev() {
             config.push(self.handler(handler, values)?);
         }
-        for changes in &entry.config {
+        for changes in entry.config.iter().filter(|entry| entry.layer.is_none()) {
             config.extend(self.config(changes, values)?);
         }
         Ok(IisSettings {

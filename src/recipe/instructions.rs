@@ -1,6 +1,7 @@
-//! What the instructions of a Dockerfile come to: layers in their order, and how a container starts.
+//! What the instructions of a Dockerfile, or the layers of a recipe, come to: layers in their order,
+//! and how a container starts.
 //!
-//! A recipe makes one layer and needs none of this.
+//! A recipe that makes one layer needs none of this.
 
 use std::fmt;
 
@@ -18,7 +19,7 @@ use crate::windows::registry::{DataType, RegistryEdit};
 /// The most bytes of a binary value that a plan shows people.
 const SHOWN_BYTES: usize = 32;
 
-/// What a Dockerfile makes of its base.
+/// What a Dockerfile or the layers of a recipe make of a base.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Instructions {
     /// What each instruction does, in order.
@@ -33,6 +34,9 @@ pub struct Instructions {
 /// What one instruction does.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlannedStep {
+    /// The line of the Dockerfile, counted from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
     /// Its text in the image's history.
     pub created_by: String,
     /// Its layer; one that says something about containers only has none.

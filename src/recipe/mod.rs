@@ -16,7 +16,7 @@
 //!     shell: None,
 //!     user: None,
 //!     path: None,
-//!     on_build: Vec::new(),
+//!     ..PlanBase::default()
 //! };
 //! let settings = Settings {
 //!     values: &BTreeMap::new(),
@@ -30,12 +30,14 @@
 
 mod access;
 mod certificates;
+mod container;
 pub mod dockerignore;
 mod file;
 mod files;
 mod host_process;
 mod iis;
 mod instructions;
+mod layers;
 mod library;
 mod mistake;
 mod on_disk;
@@ -45,6 +47,7 @@ mod program;
 mod registry;
 mod services;
 mod source;
+pub mod start;
 mod text;
 mod unpack;
 
@@ -56,8 +59,10 @@ use crate::diagnose::{Blame, Diagnose, Excerpt, line_and_column, nearest};
 use crate::files::{LARGEST_TEXT, like, read_text};
 
 pub use certificates::certificates_in_file;
+pub use container::{HEALTH_TIMES, set_variable, variable};
 use file::RecipeFile;
 pub use file::{VariableType, schema};
+pub use files::utf16_with_mark;
 pub use host_process::NeedsWindowsInside;
 pub use instructions::{
     Instructions, Kept, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
@@ -319,6 +324,15 @@ impl Recipe {
         (is_shipped && has_recipe).then_some(path)
     }
 
+    /// Reads a recipe's text as if it stood in a file of that name in a folder.
+    pub fn from_text(name: &str, text: String, folder: &Path) -> Result<Self, RecipeError> {
+        Self::parse(Origin {
+            name: name.to_owned(),
+            text,
+            folder: Some(folder.to_owned()),
+        })
+    }
+
     /// Reads a recipe file.
     pub fn load(path: &Path) -> Result<Self, RecipeError> {
         let text = read_text(path, LARGEST_TEXT).map_err(|source| RecipeError::Unreadable {
@@ -341,6 +355,7 @@ impl Recipe {
             archives: Archives::default(),
         };
         recipe.check_name()?;
+        recipe.check_base()?;
         recipe.check_variables()?;
         Ok(recipe)
     }
@@ -356,10 +371,32 @@ impl Recipe {
         description.map_or("", |text| &text.value)
     }
 
-    /// The base's short name or repository, with the variables in it filled in.
+    /// The base's short name or repository, or its image's name, with the variables in it filled in.
     pub fn base(&self, settings: &Settings<'_>) -> Result<String, RecipeError> {
         let values = self.values(settings)?;
-        self.resolve(&self.file.base, &values)
+        let base = self.file.base.as_ref().or(self.file.base_image.as_ref());
+        base.map_or(Ok(String::new()), |base| self.resolve(base, &values))
+    }
+
+    /// Whether the base is named as a Dockerfile names it.
+    pub fn has_base_image(&self) -> bool {
+        self.file.base_image.is_some()
+    }
+
+    fn check_base(&self) -> Result<(), RecipeError> {
+        match (&self.file.base, &self.file.base_image) {
+            (Some(_), None) | (None, Some(_)) => Ok(()),
+            (Some(_), Some(image)) => {
+                Err(self.error(image, "a recipe has one of base and base_image"))
+            }
+            (None, None) => {
+                let problem = "missing field `base`";
+                let hint = "name what the image is built on: base = \"nanoserver\"";
+                Err(self
+                    .error(&self.file.name, problem)
+                    .with_hint(hint.to_owned()))
+            }
+        }
     }
 
     /// Whether more than labels and the environment, where any text will do, is filled in with what

@@ -8,13 +8,14 @@ use toml::Spanned;
 
 use super::file::RunEntry;
 use super::iis::name_pool;
-use super::instructions::Instructions;
+use super::instructions::{Instructions, PlannedContent};
 use super::path::is_path;
 use super::source::{Download, FileSource, Want, Wants};
 use super::text::{Text, Texts, Values};
 use super::unpack::Unpack;
 use super::{Recipe, RecipeError, Settings};
 use crate::foreign::Foreign;
+use crate::oci::document::ContainerConfig;
 use crate::windows::access::Access;
 use crate::windows::certificate::TrustedCertificate;
 use crate::windows::hive;
@@ -22,7 +23,7 @@ use crate::windows::iis::{IisSettings, schema_files, server_config};
 use crate::windows::inside::{Inside, Needs};
 use crate::windows::path::ImagePath;
 use crate::windows::quoting::argv::{self, Reader};
-use crate::windows::registry::{RegistryEdit, Root};
+use crate::windows::registry::{Link, RegistryEdit, Root};
 use crate::windows::search_path::{PathAdditions, PathError};
 use crate::windows::service::Service;
 use crate::windows::shutdown;
@@ -38,9 +39,12 @@ pub struct Plan {
     pub base: PlanBase,
     /// The host that it is for; none where it is for any.
     pub host_build: Option<WindowsVersion>,
-    /// What a Dockerfile's instructions do to the base, before all that follows; a recipe has none.
+    /// What a Dockerfile's instructions, or a recipe's layers, do to the base before all that follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<Instructions>,
+    /// Whether its layers are fitted to what the base has, whether or not anything else asks for that.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub looks_inside: bool,
     /// What is put into it; no two may be the same file.
     pub files: Vec<PlannedFile>,
     /// Changes to its registry, in order, without those that other fields stand for.
@@ -105,6 +109,9 @@ pub struct PlanBase {
     /// Instructions that it has for whatever is built on it, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub on_build: Vec<String>,
+    /// How its containers start.
+    #[serde(skip)]
+    pub container: ContainerConfig,
 }
 
 /// With the leading `10.0.`, as image configurations and the other results write it.
@@ -194,13 +201,20 @@ impl Plan {
     /// The files of its own that it downloads; `place` is where they are named.
     pub fn wants(&self, place: &str) -> Wants {
         let mut wants = Wants::new();
-        for file in &self.files {
-            let FileSource::Download(download) = &file.source else {
+        let own = self.files.iter().map(|file| (&file.source, &file.target));
+        let layers = self.instructions.iter().flat_map(Instructions::layers);
+        let entries = layers.flat_map(|layer| &layer.entries);
+        let files = entries.filter_map(|entry| match &entry.content {
+            PlannedContent::File(source) => Some((source, &entry.path)),
+            _ => None,
+        });
+        for (source, target) in own.chain(files) {
+            let FileSource::Download(download) = source else {
                 continue;
             };
             let want = Want {
                 digests: download.digest.iter().cloned().collect(),
-                name: file.target.components().last().cloned().unwrap_or_default(),
+                name: target.components().last().cloned().unwrap_or_default(),
                 follows: true,
                 place: place.to_owned(),
             };
@@ -211,8 +225,15 @@ impl Plan {
 
     /// These files.
     pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
-        let sources = self.files.iter_mut().map(|file| &mut file.source);
-        sources.filter_map(|source| match source {
+        let own = self.files.iter_mut().map(|file| &mut file.source);
+        let steps = self.instructions.iter_mut().flat_map(|all| &mut all.steps);
+        let layers = steps.filter_map(|step| step.layer.as_mut());
+        let entries = layers.flat_map(|layer| &mut layer.entries);
+        let files = entries.filter_map(|entry| match &mut entry.content {
+            PlannedContent::File(source) => Some(source),
+            _ => None,
+        });
+        own.chain(files).filter_map(|source| match source {
             FileSource::Download(download) => Some(download),
             _ => None,
         })
@@ -222,6 +243,10 @@ impl Plan {
     pub fn needs(&self) -> Needs {
         let instructions = self.instructions.as_ref();
         let mut needs = Needs::default();
+        if self.looks_inside {
+            needs.hives.extend([Root::System, Root::Software]);
+            needs.files = true;
+        }
         needs.hives.extend(hive::needed(&self.edits_on_any_base()));
         needs.files |= self.access.iter().any(|access| !self.brings(&access.path));
         if self.path.is_some() {
@@ -399,13 +424,7 @@ impl Recipe {
         let shutdown_timeout = shutdown_timeout
             .map(|text| self.seconds(text, &values))
             .transpose()?;
-        let mut registry = Vec::new();
-        let mut links = BTreeSet::new();
-        for entry in &file.registry {
-            let changes = self.registry_edits(entry, &values)?;
-            registry.extend(changes.edits);
-            links.extend(changes.links);
-        }
+        let (registry, links) = self.own_registry(&values)?;
         let certificates = file.certificates.as_ref();
         let trusted = certificates
             .map(|entry| self.certificates(entry, &values))
@@ -416,9 +435,11 @@ impl Recipe {
             base,
             host_build,
             instructions: None,
+            looks_inside: file.look_inside,
             files: file
                 .files
                 .iter()
+                .filter(|entry| entry.layer.is_none())
                 .map(|entry| self.planned_file(entry, &values, settings))
                 .collect::<Result<_, _>>()?,
             registry,
@@ -443,6 +464,7 @@ impl Recipe {
             access: file
                 .access
                 .iter()
+                .filter(|entry| entry.layer.is_none())
                 .map(|entry| self.access(entry, &values))
                 .collect::<Result<_, _>>()?,
             services: self.services(&file.services, &values)?,
@@ -460,8 +482,26 @@ impl Recipe {
             warnings: trusted.warnings,
         };
         name_pool(&mut plan);
-        self.check_program(&plan, &self.resolve(&file.base, &values)?)?;
+        self.add_instructions(&mut plan, &values, settings)?;
+        self.check_program(&plan, &self.base(settings)?)?;
         Ok(plan)
+    }
+
+    /// The changes of the registry that are in no layer of their own, and the links that they went
+    /// through.
+    fn own_registry(
+        &self,
+        values: &Values,
+    ) -> Result<(Vec<RegistryEdit>, BTreeSet<Link>), RecipeError> {
+        let mut registry = Vec::new();
+        let mut links = BTreeSet::new();
+        let entries = self.file.registry.iter();
+        for entry in entries.filter(|entry| !entry.get_ref().has_layer()) {
+            let changes = self.registry_edits(entry, values)?;
+            registry.extend(changes.edits);
+            links.extend(changes.links);
+        }
+        Ok((registry, links))
     }
 
     /// The arguments that texts stand for; one alone is taken apart as Windows does it.
@@ -544,7 +584,7 @@ impl Recipe {
         let value = self.resolve(text, values)?;
         let (number, protocol) = value.split_once('/').unwrap_or((&value, "tcp"));
         match number.parse::<u16>() {
-            Ok(number @ 1..) if matches!(protocol, "tcp" | "udp") => {
+            Ok(number @ 1..) if matches!(protocol, "tcp" | "udp" | "sctp") => {
                 Ok(format!("{number}/{protocol}"))
             }
             _ => Err(self.error(

@@ -28,7 +28,8 @@ impl Recipe {
         let Some((place, program)) = program(plan) else {
             return Ok(());
         };
-        let is_elsewhere = base.contains(['/', ':']) || !plan.steps.is_empty();
+        let is_elsewhere =
+            base.contains(['/', ':']) || !plan.steps.is_empty() || plan.instructions.is_some();
         let Some(first) = program.components().first() else {
             return Ok(());
         };

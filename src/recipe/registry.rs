@@ -39,6 +39,14 @@ pub(super) struct RegistryEntry {
     delete: bool,
     /// A .reg file in the recipe's folder.
     import: Option<Text>,
+    /// The layer that it goes into; the recipe's last where absent.
+    pub(super) layer: Option<Text>,
+}
+
+impl RegistryEntry {
+    pub(super) fn has_layer(&self) -> bool {
+        self.layer.is_some()
+    }
 }
 
 /// A value's data and where it stands in the file.

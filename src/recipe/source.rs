@@ -22,6 +22,9 @@ pub enum FileSource {
     Text(String),
     /// A file that a server has.
     Download(Download),
+    /// The bytes themselves, which are no text.
+    #[serde(serialize_with = "as_size")]
+    Bytes(Vec<u8>),
     /// A file in an archive.
     #[serde(serialize_with = "as_text")]
     Member(Member),
@@ -99,6 +102,11 @@ impl Download {
     }
 }
 
+/// What they are is nobody's to read.
+fn as_size<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+    format_args!("{} bytes", bytes.len()).serialize(serializer)
+}
+
 /// A file that was fetched for a build, and is kept until that ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Brought {
@@ -125,7 +133,7 @@ impl FileSource {
                 None => return Ok(None),
             },
             Self::Member(member) => return archives.open_inner(member),
-            Self::Text(_) | Self::Embedded(_) => return Ok(None),
+            Self::Text(_) | Self::Bytes(_) | Self::Embedded(_) => return Ok(None),
         };
         let name = match self {
             Self::Download(file) => file.url.clone(),
@@ -173,6 +181,7 @@ impl fmt::Display for FileSource {
                 None => f.write_str(url),
             },
             Self::Member(member) => member.fmt(f),
+            Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),
             Self::Brought(file) => f.write_str(&file.from),
             Self::Embedded(program) => write!(f, "wincimg's {}", program.name()),
         }

@@ -18,7 +18,7 @@ fn base() -> PlanBase {
         shell: None,
         user: Some("ContainerUser".to_owned()),
         path: None,
-        on_build: Vec::new(),
+        ..PlanBase::default()
     }
 }
 

@@ -146,6 +146,114 @@ async fn a_recipe_with_commands_goes_to_the_daemon_and_v_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dockerfile_goes_to_the_daemon_as_it_is_on_the_base_of_the_host() {
+    const TEXT: &str = "# escape=`\nARG TAG=1809\nFROM mcr.microsoft.com/windows/nanoserver:${TAG} `\n  AS one\n\
+                        RUN hostname\nFROM one\nCOPY . C:/app/\n";
+    let site = site();
+    let windows = windows(&site).await;
+    for (file, text) in [
+        ("own/Dockerfile", TEXT),
+        ("own/.dockerignore", "secret\n"),
+        ("own/secret/key", "no"),
+        ("own/a/b.txt", "yes"),
+    ] {
+        site.write(file, text);
+    }
+    let host = site.registry.host();
+    let mut command = wincimg(
+        &site,
+        &[
+            "build",
+            "./own",
+            "--host-build",
+            "17763.973",
+            "--engine=docker",
+        ],
+    );
+    command.args([
+        "--docker-host",
+        &windows.host(),
+        "--registry",
+        &host,
+        "--push",
+    ]);
+    command.args([
+        "--label=team=web",
+        "--build-arg=A=1",
+        "--target=one",
+        "--format=json",
+    ]);
+    let document = json_of(&command.output().unwrap());
+    let image = &document["images"][0];
+    assert_eq!(image["reference"], format!("{host}/own:10.0.17763.973"));
+    assert_eq!(
+        (&image["engine"], &image["pushed"]),
+        (&json!("docker"), &json!(true))
+    );
+
+    let asked = &windows.asked("/build")[0];
+    let name = asked.query["dockerfile"].clone();
+    assert!(name.starts_with(".dockerfile."), "{name}");
+    for (key, value) in [
+        ("target", "one"),
+        ("labels", r#"{"team":"web"}"#),
+        ("buildargs", r#"{"A":"1"}"#),
+    ] {
+        assert_eq!(
+            asked.query.get(key).map(String::as_str),
+            Some(value),
+            "{key}"
+        );
+    }
+    let mut archive = tar::Archive::new(asked.body.as_slice());
+    let mut sent = std::collections::BTreeMap::new();
+    for entry in archive.entries().unwrap() {
+        let mut entry = entry.unwrap();
+        let path = entry.path().unwrap().display().to_string();
+        let mut text = String::new();
+        entry.read_to_string(&mut text).unwrap();
+        sent.insert(path.trim_end_matches('/').to_owned(), text);
+    }
+    let names: Vec<&str> = sent.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        [&name, ".dockerignore", "Dockerfile", "a", "a/b.txt"]
+    );
+    assert_eq!(sent["Dockerfile"], TEXT);
+    assert_eq!(sent[".dockerignore"], format!("secret\n\n{name}\n"));
+    // The lines are where they were, for what the daemon says of them.
+    let lines: Vec<&str> = sent[&name].lines().collect();
+    let pinned = lines[2].strip_prefix(&format!("FROM {host}/mcr/windows/nanoserver:"));
+    let pinned = pinned.unwrap_or_else(|| panic!("{lines:?}"));
+    assert!(
+        pinned.contains("@sha256:") && pinned.ends_with(" AS one"),
+        "{pinned}"
+    );
+    assert_eq!(
+        lines[3..],
+        ["", "RUN hostname", "FROM one", "COPY . C:/app/"]
+    );
+
+    // A stage is the daemon's to make.
+    let mut command = wincimg(
+        &site,
+        &[
+            "build",
+            "./own",
+            "--host-build",
+            "17763.973",
+            "--engine=docker",
+        ],
+    );
+    let output = command
+        .args(["--stage", "one=own/a", "--target=0"])
+        .output()
+        .unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recipe_without_commands_is_built_directly_unless_a_daemon_is_asked_for() {
     let site = site();
     let windows = windows(&site).await;

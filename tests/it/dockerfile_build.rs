@@ -527,7 +527,6 @@ fn what_is_wrong_is_told_with_its_line() {
         (&["--target", "nobody"][..], "has no stage \"nobody\""),
         (&["--stage", "0=d"], "no folder can be in its place"),
         (&["--set", "a=b"], "--build-arg a=VALUE"),
-        (&["--engine", "docker"], "docker build -f"),
     ] {
         let found = refused("COPY a.txt /x", arguments);
         assert!(found.contains(said), "{arguments:?}: {found}");

@@ -26,7 +26,7 @@ use crate::support::inside::{bottom_layer, image_of, made_software, made_system}
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// How commands begin that cannot run here, and why. Flags of `wincimg` among them are held against its help.
-const NOT_RUN: [(&str, &str); 12] = [
+const NOT_RUN: [(&str, &str); 13] = [
     ("cargo ", "builds the program anew"),
     ("benches/build.py", "measures for minutes"),
     ("tests/run", "runs this test"),
@@ -34,6 +34,10 @@ const NOT_RUN: [(&str, &str); 12] = [
     ("tests/hostile", "takes minutes"),
     (
         "wincimg build ./legacy --host-build 17763.973 --docker-host ",
+        "needs a Docker daemon on Windows",
+    ),
+    (
+        "wincimg build ./store --host-build 17763.973 --engine docker --docker-host ",
         "needs a Docker daemon on Windows",
     ),
     (

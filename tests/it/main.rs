@@ -15,6 +15,7 @@ mod certificates;
 mod check_compat;
 mod ci_templates;
 mod completions;
+mod convert;
 mod defaults;
 #[path = "../../src/demo/mod.rs"]
 #[allow(unreachable_pub)]
@@ -26,6 +27,7 @@ mod dockerignore;
 mod docs;
 mod doctor;
 mod downloads;
+mod examples;
 mod examples_windows;
 mod fake_catalog;
 mod foreign_text;
@@ -38,6 +40,7 @@ mod hotfix_fetch;
 mod iis;
 mod iis_lines;
 mod iis_server;
+mod init;
 mod input;
 mod inside;
 mod inspect;

@@ -355,6 +355,24 @@ fn names(layer: &Path, below: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn recipes_do_not_lose_what_moved_files_keep() {
+    let bench = Bench::new().await;
+    let lines = r"COPY a.txt C:\in\
+RUN del /q C:\inetpub\wwwroot\*
+RUN move C:\in\a.txt C:\a.txt";
+    bench.write("Dockerfile", format!("# escape=`\nFROM {BASE}\n{lines}\n"));
+    let host = bench.server.host();
+    let arguments = ["--host-build", "17763.973", "--base-registry", &host];
+    let told = bench
+        .machine
+        .run(&[&["convert", "./app"], &arguments[..]].concat());
+    let told = told.code(1).get_output().stdout.clone();
+    let told = String::from_utf8(told).unwrap();
+    let first = r"./app/Dockerfile:5: C:\a.txt keeps the rights and attributes of C:\in\a.txt";
+    assert!(told.starts_with(first), "{told}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn files_of_the_base_are_listed_copied_moved_and_changed() {
     let lines = r#"RUN del /q C:\inetpub\wwwroot\*
 RUN copy C:\inetpub\app\fixed.txt C:\data2\copy.txt

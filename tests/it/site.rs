@@ -100,6 +100,13 @@ impl Site {
         command
     }
 
+    /// The same for a command that asks no registry.
+    pub(crate) fn with_no_bases(&self, arguments: &[&str]) -> assert_cmd::Command {
+        let mut command = assert_cmd::Command::from(self.command(arguments));
+        command.timeout(Duration::from_mins(1));
+        command
+    }
+
     /// `wincimg build IMAGE`.
     pub(crate) fn build(&self, image: &str) -> assert_cmd::Command {
         self.with_bases(&["build", image])

@@ -10,9 +10,12 @@ use crate::cli::check_compat::IsolationArg;
 use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
 use crate::cli::failure::Failure;
+use crate::cli::recipe_args::build_arguments;
+use crate::dockerfile::stages::Stages;
 use crate::dockerfile::{Rendered, render};
 use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
 use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Info, Preflight};
+use crate::engine::plans::PlannedImage;
 use crate::oci::prefix::RegistryPrefix;
 
 /// How a Docker daemon builds.
@@ -50,7 +53,7 @@ impl DaemonArgs {
     ) -> Result<Delivered, Failure> {
         let images = job.publication.images.iter();
         let dockerfiles: Vec<Rendered> = images
-            .map(|image| render(&image.planned.plan, image.planned.base.inside.as_ref()))
+            .map(|image| dockerfile(image.planned, job.sent))
             .collect::<Result<_, _>>()?;
         let (daemon, info) = match (self.reach().await, reason) {
             (Ok(reached), _) => reached,
@@ -97,12 +100,7 @@ impl DaemonArgs {
 
     /// The build arguments with their values.
     pub(super) fn arguments(&self) -> Vec<(String, String)> {
-        let arguments = self.arguments.iter();
-        let arguments = arguments.filter_map(|argument| match argument.split_once('=') {
-            Some((name, value)) => Some((name.to_owned(), value.to_owned())),
-            None => Some((argument.clone(), std::env::var(argument).ok()?)),
-        });
-        arguments.collect()
+        build_arguments(&self.arguments)
     }
 
     fn options(&self, created: Option<Timestamp>, endpoint: &Endpoint) -> BuildOptions {
@@ -118,6 +116,16 @@ impl DaemonArgs {
             ..BuildOptions::default()
         }
     }
+}
+
+/// What a daemon builds an image from.
+fn dockerfile(image: &PlannedImage, sent: Option<&Stages>) -> Result<Rendered, Failure> {
+    let Some(stages) = sent else {
+        return Ok(render(&image.plan, image.base.inside.as_ref())?);
+    };
+    let bases = image.stages.iter();
+    let pinned = bases.map(|(name, base)| (name.to_owned(), base.label()));
+    Ok(stages.sent(&pinned.collect(), &image.plan.labels)?)
 }
 
 /// Reads an amount as Docker does: bytes, or with k, m or g behind them.

@@ -24,17 +24,21 @@ pub enum StageError {
     #[error("{file}:{line}: {problem}")]
     Line {
         /// The file.
-        file: String,
+        file: Box<str>,
         /// Counted from 1.
         line: usize,
         /// What is wrong.
-        problem: String,
+        problem: Box<str>,
         /// The instruction.
-        text: String,
+        text: Box<str>,
         /// What helps.
         hint: Option<String>,
         /// What may help beside another Dockerfile.
         remedy: Remedy,
+        /// Whether it has nothing to do with lines before it.
+        stands_alone: bool,
+        /// What is wrong with further lines.
+        further: Box<[Self]>,
     },
 }
 
@@ -52,13 +56,55 @@ pub enum Remedy {
 impl StageError {
     pub(super) fn at(file: &Path, line: usize, text: &str, problem: impl Into<String>) -> Self {
         Self::Line {
-            file: file.display().to_string(),
+            file: file.display().to_string().into(),
             line,
-            problem: problem.into(),
-            text: hidden(text),
+            problem: problem.into().into(),
+            text: hidden(text).into(),
             hint: None,
             remedy: Remedy::None,
+            stands_alone: false,
+            further: Box::default(),
         }
+    }
+
+    /// One error for several lines: the first, with the others behind it. Where nothing helps one of
+    /// them, those are left out that something may help.
+    pub(super) fn all(mut errors: Vec<Self>) -> Option<Self> {
+        if errors.iter().any(|error| error.remedy() == Remedy::None) {
+            errors.retain(|error| error.remedy() == Remedy::None);
+        }
+        let mut errors = errors.into_iter();
+        let mut first = errors.next()?;
+        if let Self::Line { further, .. } = &mut first {
+            *further = errors.collect();
+        }
+        Some(first)
+    }
+
+    /// Each line that is not carried out.
+    pub fn lines(&self) -> impl Iterator<Item = &Self> {
+        let further = match self {
+            Self::Line { further, .. } => further,
+            _ => &[][..],
+        };
+        std::iter::once(self).chain(further)
+    }
+
+    pub(super) fn stands_alone(&self) -> bool {
+        matches!(
+            self,
+            Self::Line {
+                stands_alone: true,
+                ..
+            }
+        )
+    }
+
+    pub(super) fn by_itself(mut self) -> Self {
+        if let Self::Line { stands_alone, .. } = &mut self {
+            *stands_alone = true;
+        }
+        self
     }
 
     /// What may help beside another Dockerfile.

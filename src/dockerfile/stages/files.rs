@@ -111,6 +111,11 @@ impl Folder {
         }
     }
 
+    /// Where something in it is.
+    pub(super) fn path_of(&self, path: &str) -> PathBuf {
+        self.on_disk(path)
+    }
+
     fn on_disk(&self, path: &str) -> PathBuf {
         if path.is_empty() {
             return self.root.clone();

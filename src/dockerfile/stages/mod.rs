@@ -12,6 +12,7 @@ mod of_stage;
 mod paths;
 mod read;
 mod run;
+mod sent;
 mod state;
 mod tree;
 mod unpack;
@@ -53,12 +54,15 @@ use error::Remedy;
 pub use error::StageError;
 pub use files::ImageFiles;
 pub use read::Request;
-pub use state::set_variable;
 
 /// A Dockerfile that was read, with what was asked of it.
 #[derive(Debug)]
 pub struct Stages {
     file: PathBuf,
+    /// What stands in it.
+    text: String,
+    /// The stage that was named.
+    wanted: Option<String>,
     name: String,
     escape: Escape,
     all: Vec<Stage>,
@@ -145,6 +149,8 @@ struct Evaluation<'a> {
     done: HashMap<usize, Rc<State>>,
     notes: Vec<String>,
     unclear: Vec<String>,
+    /// What was not carried out, but for what follows from that.
+    troubles: Vec<StageError>,
 }
 
 impl Stages {
@@ -173,13 +179,15 @@ impl Stages {
         }
     }
 
-    /// The base, by its name in the file, that has to be looked into before it is known whether this
-    /// is an error.
-    pub fn base_to_look_into(&self, error: &StageError) -> Option<&str> {
-        match error.remedy() {
-            Remedy::Look(stage) => Some(self.base_of(stage)),
+    /// The bases, by their names in the file, that have to be looked into before it is known whether
+    /// this is an error.
+    pub fn bases_to_look_into(&self, error: &StageError) -> BTreeSet<String> {
+        let remedies = error.lines().map(StageError::remedy);
+        let stages = remedies.filter_map(|remedy| match remedy {
+            Remedy::Look(stage) => Some(stage),
             Remedy::None | Remedy::Again => None,
-        }
+        });
+        stages.map(|stage| self.base_of(stage).to_owned()).collect()
     }
 
     /// The images that stages are based on which the wanted one needs, by their names in the file.
@@ -300,8 +308,8 @@ impl Stages {
         } else if trouble.kind == TroubleKind::Fails {
             "it would fail in a container too: correct the line".to_owned()
         } else if is_target {
-            "do the same with COPY and ENV or the keys of a recipe, or build the file with Docker on \
-             Windows"
+            "do the same with COPY and ENV or the keys of a recipe, or let Docker on Windows build it: \
+             --engine docker"
                 .to_owned()
         } else {
             format!(
@@ -329,21 +337,24 @@ impl Stages {
         let (line, text) = step.line_at(trouble.at);
         let error = StageError::at(&self.file, line, &text, format!("{problem}: {trouble}"))
             .with_hint(hint);
-        error.or(remedy)
+        let error = error.or(remedy);
+        match trouble.kind {
+            TroubleKind::NeedsWindows | TroubleKind::NotUnderstood | TroubleKind::Refused => {
+                error.by_itself()
+            }
+            TroubleKind::NotKnown | TroubleKind::Later | TroubleKind::Fails => error,
+        }
     }
 
     /// Carries the instructions out as far as can be told before anyone has looked inside the bases:
     /// where that is not all of them, what there is says what has to be known.
     pub fn evaluate_unseen(&self, inputs: &Inputs) -> Result<Outcome, StageError> {
         self.evaluate(inputs).or_else(|error| {
-            let needs = match error.remedy() {
-                Remedy::None => return Err(error),
-                Remedy::Again => BTreeMap::new(),
-                Remedy::Look(stage) => {
-                    let base = self.base_of(stage).to_owned();
-                    BTreeMap::from([(base, all_that_lines_ask())])
-                }
-            };
+            if error.remedy() == Remedy::None {
+                return Err(error);
+            }
+            let bases = self.bases_to_look_into(&error).into_iter();
+            let needs = bases.map(|base| (base, all_that_lines_ask())).collect();
             let outcome = self.unfinished(inputs, BTreeMap::new()).ok_or(error)?;
             Ok(Outcome { needs, ..outcome })
         })
@@ -359,8 +370,12 @@ impl Stages {
             done: HashMap::new(),
             notes: Vec::new(),
             unclear: Vec::new(),
+            troubles: Vec::new(),
         };
-        let state = match evaluation.made(self.target) {
+        let made = evaluation.made(self.target);
+        let troubles = std::mem::take(&mut evaluation.troubles);
+        let made = made.and_then(|state| StageError::all(troubles).map_or(Ok(state), Err));
+        let state = match made {
             Ok(state) => state,
             // What is lacking may be the reason.
             Err(error) if !evaluation.lacking.is_empty() => {
@@ -435,14 +450,30 @@ impl Evaluation<'_> {
             }
         };
         for trigger in std::mem::take(&mut state.config.on_build) {
-            self.trigger(index, &mut state, &trigger)?;
+            state.line = begun.from.line;
+            let done = self.trigger(index, &mut state, &trigger);
+            self.note_trouble(&mut state, done);
         }
         for step in &begun.steps {
-            self.step(index, &mut state, step)?;
+            state.line = step.line;
+            let done = self.step(index, &mut state, step);
+            self.note_trouble(&mut state, done);
         }
         let state = Rc::new(state);
         self.done.insert(index, Rc::clone(&state));
         Ok(state)
+    }
+
+    /// Goes on after an instruction that was not carried out, so that all of them are told at once.
+    /// What may be a consequence of one is not.
+    fn note_trouble(&mut self, state: &mut State, done: Result<(), StageError>) {
+        let Err(error) = done else { return };
+        let is_certain = error.stands_alone() && !state.is_put_off;
+        if !state.is_spoiled || is_certain {
+            state.is_put_off |= error.remedy() != Remedy::None;
+            self.troubles.push(error);
+        }
+        state.is_spoiled = true;
     }
 
     /// Carries out what an image or stage has kept for those that are based on it. A daemon reads it
@@ -559,6 +590,10 @@ impl Evaluation<'_> {
                     *text = expanded(state, text)?.text;
                 }
                 if let Err(error) = self.copy(index, state, step, &copy) {
+                    let error = match copy.from {
+                        None => error.by_itself(),
+                        Some(_) => error,
+                    };
                     self.put_off(state, step, copied(&copy), error)?;
                 }
             }
@@ -684,6 +719,10 @@ impl Evaluation<'_> {
                 }
             },
         };
+        if let Some((_, Some(there))) = &other {
+            state.is_spoiled |= there.is_spoiled;
+            state.is_put_off |= there.is_put_off;
+        }
         let made_there;
         let lacking = RefCell::default();
         let taken;

@@ -37,6 +37,8 @@ impl Stages {
         let file = Dockerfile::read(&text);
         let mut stages = Self {
             file: request.file.clone(),
+            wanted: request.target.clone(),
+            text: text.clone(),
             name: name_of(request),
             escape: file.escape,
             all: Vec::new(),

@@ -25,9 +25,9 @@ use crate::dockerfile::instruction::Program;
 use crate::dockerfile::run::{
     Action, Command, Entry, Image, Seen, Setting, Trouble, TroubleKind, perform,
 };
-use crate::files::{self, Part, Parts};
+use crate::files::{self, Part};
 use crate::net::Downloaded;
-use crate::recipe::{Brought, FileSource, Kept, PlannedContent, PlannedEntry, PlannedLayer, Wants};
+use crate::recipe::{FileSource, Kept, PlannedContent, PlannedEntry, PlannedLayer, Wants};
 use crate::windows::access::Access;
 use crate::windows::iis::config::{ConfigEdit, Schema};
 use crate::windows::inside::{InsideError, Known};
@@ -330,21 +330,7 @@ impl<'a> Running<'a> {
         self.may_put(&path, false)?;
         let source = match String::from_utf8(content) {
             Ok(text) => FileSource::Text(text),
-            Err(error) => {
-                let bytes = error.into_bytes();
-                let part = Parts::in_folder(&std::env::temp_dir())
-                    .and_then(|mut parts| parts.add(|out| out.write_all(&bytes)))
-                    .map_err(|error| {
-                        trouble(
-                            TroubleKind::NotKnown,
-                            format!("cannot keep the content of {path}: {error}"),
-                        )
-                    })?;
-                FileSource::Brought(Brought {
-                    part,
-                    from: format!("RUN, {path}"),
-                })
-            }
+            Err(error) => FileSource::Bytes(error.into_bytes()),
         };
         self.put(path, PlannedContent::File(source));
         Ok(())
@@ -523,6 +509,7 @@ fn failed(error: &InsideError) -> Trouble {
 fn bytes(source: &FileSource) -> Option<Vec<u8>> {
     match source {
         FileSource::Text(text) => Some(text.clone().into_bytes()),
+        FileSource::Bytes(bytes) => Some(bytes.clone()),
         FileSource::Disk(file) => files::read(&file.path, LONGEST).ok(),
         FileSource::Download(file) => of_part(file.content.as_ref()?),
         FileSource::Member(member) => member.bytes(LONGEST).ok(),

@@ -10,7 +10,9 @@ use crate::diagnose::in_one_line;
 use crate::dockerfile::expand::{Expanded, Lexer};
 use crate::dockerfile::instruction::{Health, Program};
 use crate::oci::document::ContainerConfig;
-use crate::recipe::{PlannedContent, PlannedEntry, PlannedLayer, PlannedStep};
+use crate::recipe::{
+    HEALTH_TIMES, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep, set_variable,
+};
 use crate::windows::path::ImagePath;
 
 /// What reads a line where nothing else was said.
@@ -43,6 +45,12 @@ pub(super) struct State {
     has_cmd: bool,
     /// Who made files and folders, where that was a `RUN` of a user whom the image names.
     makers: BTreeMap<String, String>,
+    /// The line of the instruction that is carried out.
+    pub(super) line: usize,
+    /// Whether an instruction, here or where files came from, was not carried out.
+    pub(super) is_spoiled: bool,
+    /// Whether it may be once more is known, so that nothing is certain about what comes after it.
+    pub(super) is_put_off: bool,
 }
 
 impl State {
@@ -55,6 +63,9 @@ impl State {
             args: Vec::new(),
             has_cmd: false,
             makers: BTreeMap::new(),
+            line: 0,
+            is_spoiled: false,
+            is_put_off: false,
         }
     }
 
@@ -126,6 +137,7 @@ impl State {
     /// Notes what was done that changes no file.
     fn say(&mut self, created_by: String) {
         self.steps.push(PlannedStep {
+            line: Some(self.line),
             created_by,
             layer: None,
         });
@@ -138,6 +150,7 @@ impl State {
             self.makers.remove(&key(&entry.path));
         }
         self.steps.push(PlannedStep {
+            line: Some(self.line),
             created_by,
             layer: (!layer.is_empty()).then_some(layer),
         });
@@ -295,8 +308,12 @@ impl State {
         self.say(format!("HEALTHCHECK {}", quoted(&test)));
         let mut check = Map::new();
         check.insert("Test".to_owned(), json!(test));
-        for (key, value) in health.times {
-            check.insert(key.to_owned(), json!(value));
+        // Written in the same order, whatever that of the flags was.
+        for key in HEALTH_TIMES {
+            let mut times = health.times.iter().rev();
+            if let Some((_, value)) = times.find(|(own, _)| *own == key) {
+                check.insert(key.to_owned(), json!(value));
+            }
         }
         let check = Value::Object(check);
         self.config.other.insert("Healthcheck".to_owned(), check);
@@ -338,17 +355,4 @@ fn ports(text: &str) -> Option<Vec<String>> {
             .map(|port| format!("{port}/{protocol}"))
             .collect()
     })
-}
-
-/// Windows does not tell names of variables apart by case.
-pub fn set_variable(env: &mut Vec<String>, name: &str, value: &str) {
-    let entry = format!("{name}={value}");
-    let known = env.iter_mut().find(|line| {
-        line.split_once('=')
-            .is_some_and(|(known, _)| known.eq_ignore_ascii_case(name))
-    });
-    match known {
-        Some(line) => *line = entry,
-        None => env.push(entry),
-    }
 }

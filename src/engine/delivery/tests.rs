@@ -163,6 +163,7 @@ fn dockerfile(planned: &PlannedImage) -> Rendered {
     Rendered {
         dockerfile: format!("FROM {name}\nRUN [\"hostname\"]\n"),
         context: Vec::new(),
+        ..Rendered::default()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::layer::{
 use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Platform};
 use crate::oci::remote::BlobSource;
 use crate::progress::Progress;
-use crate::recipe::{Instructions, Plan, PlannedLayer};
+use crate::recipe::{Instructions, Plan, PlannedContent, PlannedLayer};
 use crate::windows::access::Access;
 use crate::windows::hive::{FileTime, empty_hive, layer_hives};
 use crate::windows::inside::{BaseFileKind, Inside, Known, Unseen};
@@ -267,7 +267,12 @@ fn working_dir_to_make<'a>(
     let Some(folder) = plan.working_dir.as_ref() else {
         return Ok(None);
     };
-    if folder.components().is_empty() {
+    let steps = plan.instructions.iter().flat_map(Instructions::layers);
+    let mut entries = steps.flat_map(|layer| &layer.entries);
+    let is_made = entries.any(|entry| {
+        entry.content != PlannedContent::Deleted && entry.path.below(folder).is_some()
+    });
+    if folder.components().is_empty() || is_made {
         return Ok(None);
     }
     match base.inside.file(folder).map_err(LayerError::Inside)? {
@@ -321,7 +326,7 @@ mod tests {
             shell: None,
             user: None,
             path: None,
-            on_build: Vec::new(),
+            ..PlanBase::default()
         };
         let recipe = Recipe::find("pause").unwrap();
         let values = std::collections::BTreeMap::new();

@@ -277,7 +277,7 @@ mod tests {
             shell: None,
             user: None,
             path: None,
-            on_build: Vec::new(),
+            ..PlanBase::default()
         };
         let values = std::collections::BTreeMap::new();
         let settings = Settings {

@@ -160,6 +160,7 @@ mod tests {
             user: None,
             path: None,
             on_build: on_build.iter().map(ToString::to_string).collect(),
+            ..PlanBase::default()
         };
         let settings = Settings {
             values: &BTreeMap::new(),

@@ -32,6 +32,10 @@ const WHAT: &str = "build the image";
 pub struct BuildOptions {
     /// Values for the Dockerfile's `ARG`s, and for the variables of proxies.
     pub arguments: BTreeMap<String, String>,
+    /// The Dockerfile's name in its context, where that is not `Dockerfile`.
+    pub dockerfile: Option<String>,
+    /// The stage that is wanted, where that is not the last.
+    pub target: Option<String>,
     /// Labels besides those of the Dockerfile.
     pub labels: BTreeMap<String, String>,
     /// Asks for the base although the daemon has it.
@@ -255,7 +259,8 @@ impl BuildOptions {
             (!values.is_empty()).then(|| values.clone().into_iter().collect())
         };
         BuildImageOptions {
-            dockerfile: DOCKERFILE.to_owned(),
+            dockerfile: self.dockerfile.as_deref().unwrap_or(DOCKERFILE).to_owned(),
+            target: self.target.clone().unwrap_or_default(),
             // The containers of steps are of no use to anybody, not even those of failed ones.
             rm: true,
             forcerm: true,

@@ -67,13 +67,14 @@ impl Listing {
     /// Measures a context; nothing is read yet but how large the files are.
     pub fn new(rendered: &Rendered) -> Result<Self, ContextError> {
         let context = &rendered.context;
-        let is_taken = |entry: &&ContextEntry| entry.path.eq_ignore_ascii_case(DOCKERFILE);
+        let name = rendered.name.as_deref().unwrap_or(DOCKERFILE);
+        let is_taken = |entry: &&ContextEntry| entry.path.eq_ignore_ascii_case(name);
         if let Some(entry) = context.iter().find(is_taken) {
             return Err(ContextError::Taken(entry.path.clone()));
         }
         let text = Bytes::from(rendered.dockerfile.clone());
         let dockerfile = ContextEntry {
-            path: DOCKERFILE.to_owned(),
+            path: name.to_owned(),
             content: ContextContent::File(text.into()),
         };
         let mut entries = vec![dockerfile];

@@ -184,6 +184,9 @@ impl<'a> DockerEngine<'a> {
         Preflight::new(self.daemon, self.info).disk(needed)?;
         let options = BuildOptions {
             timestamp: options.timestamp.or_else(|| created(base)),
+            dockerfile: dockerfile.name.clone(),
+            target: dockerfile.target.clone(),
+            labels: dockerfile.labels.clone(),
             ..options.clone()
         };
         let info = self.daemon.build(listing, &options, self.progress).await?;

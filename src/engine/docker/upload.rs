@@ -329,6 +329,7 @@ mod tests {
         let rendered = Rendered {
             dockerfile: "FROM x\n".to_owned(),
             context,
+            ..Rendered::default()
         };
         let listing = Listing::new(&rendered).unwrap();
         let (pieces, _) = upload(listing, 0, Arc::new(Silent));

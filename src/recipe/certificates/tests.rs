@@ -47,7 +47,7 @@ fn plan(files: &[(&str, &[u8])], keys: &str) -> Result<Plan, RecipeError> {
         shell: None,
         user: None,
         path: None,
-        on_build: Vec::new(),
+        ..PlanBase::default()
     };
     let settings = Settings {
         values: &BTreeMap::new(),

@@ -133,7 +133,7 @@ pub(super) struct ModuleEntry {
     deny_unknown_fields,
     expecting = "a table, such as { section = \"system.webServer/httpErrors\", set = { errorMode = \"Detailed\" } }"
 )]
-pub(super) struct ConfigEntry {
+pub(in crate::recipe) struct ConfigEntry {
     /// The section's path, such as system.webServer/security/requestFiltering.
     section: Text,
     /// The site, or the path below one, that it is for; the whole server unless one is given.
@@ -147,9 +147,19 @@ pub(super) struct ConfigEntry {
     /// Entries to have in place of those with the same key, such as [value='index.html'].
     #[serde(default)]
     add: Vec<Text>,
+    /// The same, before all that is there.
+    #[serde(default)]
+    add_first: Vec<Text>,
+    /// Entries to have unless there is one with the same key.
+    #[serde(default)]
+    ensure: Vec<Text>,
+    /// Whether files below may set the section, as appcmd's lock and unlock say.
+    delegate: Option<bool>,
     /// Attributes to set, such as "requestLimits.maxAllowedContentLength" = 1000000.
     #[serde(default)]
     set: BTreeMap<String, Text>,
+    /// The layer that it goes into; the recipe's last where absent.
+    pub(in crate::recipe) layer: Option<Text>,
 }
 
 impl Recipe {
@@ -303,7 +313,7 @@ impl Recipe {
         Ok(edits)
     }
 
-    pub(super) fn config(
+    pub(in crate::recipe) fn config(
         &self,
         entry: &ConfigEntry,
         values: &Values,
@@ -317,12 +327,19 @@ impl Recipe {
             let entry = self.path(text, &self.resolve(text, values)?, ElementPath::with_entry)?;
             changes.push(Change::Remove { entry });
         }
-        for text in &entry.add {
+        for (texts, first) in [(&entry.add, false), (&entry.add_first, true)] {
+            for text in texts {
+                let entry =
+                    self.path(text, &self.resolve(text, values)?, ElementPath::with_entry)?;
+                changes.push(Change::Add { entry, first });
+            }
+        }
+        for text in &entry.ensure {
             let entry = self.path(text, &self.resolve(text, values)?, ElementPath::with_entry)?;
-            changes.push(Change::Add {
-                entry,
-                first: false,
-            });
+            changes.push(Change::Ensure { entry });
+        }
+        if let Some(allowed) = entry.delegate {
+            changes.push(Change::Delegate { allowed });
         }
         for (path, text) in &entry.set {
             let (element, attribute) = self.path(text, path, ElementPath::with_attribute)?;
@@ -333,7 +350,8 @@ impl Recipe {
             });
         }
         if changes.is_empty() {
-            let problem = "nothing is changed here: give set, add, remove or clear";
+            let problem = "nothing is changed here: give set, add, add_first, ensure, remove, clear or \
+                 delegate";
             return Err(self.error(&entry.section, problem));
         }
         let changes = changes.into_iter();

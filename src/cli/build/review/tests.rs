@@ -56,7 +56,7 @@ fn planned(host: HostBuild, base: WindowsVersion) -> PlannedImage {
         shell: None,
         user: None,
         path: None,
-        on_build: Vec::new(),
+        ..PlanBase::default()
     };
     let settings = Settings {
         values: &BTreeMap::new(),

@@ -144,6 +144,7 @@ fn reader(source: &FileSource) -> io::Result<Box<dyn Read + '_>> {
             Box::new(file)
         }
         FileSource::Text(text) => Box::new(text.as_bytes()),
+        FileSource::Bytes(bytes) => Box::new(bytes.as_slice()),
         FileSource::Brought(file) => Box::new(file.part.open()?),
         FileSource::Member(member) => {
             let bytes = member.bytes(LARGEST_MEMBER).map_err(io::Error::other)?;

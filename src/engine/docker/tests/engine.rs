@@ -66,6 +66,7 @@ fn context(dockerfile: &str, files: &[(&str, &Path)]) -> Rendered {
     Rendered {
         dockerfile: dockerfile.to_owned(),
         context: entries.collect(),
+        ..Rendered::default()
     }
 }
 

@@ -28,6 +28,7 @@ async fn build(daemon: &Daemon, text: &str, options: &BuildOptions) -> Result<St
     let rendered = Rendered {
         dockerfile: text.to_owned(),
         context: Vec::new(),
+        ..Rendered::default()
     };
     let listing = Listing::new(&rendered).unwrap();
     let built = daemon.build(listing, options, &Silent).await;

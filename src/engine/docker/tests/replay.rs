@@ -26,6 +26,7 @@ fn text(dockerfile: &str) -> Rendered {
     Rendered {
         dockerfile: dockerfile.to_owned(),
         context: Vec::new(),
+        ..Rendered::default()
     }
 }
 
@@ -96,6 +97,7 @@ async fn a_build_is_asked_for_with_everything_that_was_wanted_and_the_same_bytes
             entry("files/link", link),
             entry("made", ContextContent::File(Bytes::from("made").into())),
         ],
+        ..Rendered::default()
     };
     let options = BuildOptions {
         arguments: [("HTTP_PROXY".to_owned(), "http://proxy:3128".to_owned())].into(),
@@ -358,6 +360,7 @@ async fn what_is_not_there_or_changes_while_it_is_sent_ends_the_build_by_name() 
     let context = |path: &Path| Rendered {
         dockerfile: "FROM x\n".to_owned(),
         context: vec![file("large.bin", path.to_owned())],
+        ..Rendered::default()
     };
     let listing = Listing::new(&context(&path)).unwrap();
     fs::remove_file(&path).unwrap();
@@ -410,6 +413,7 @@ async fn three_gigabytes_pass_through_little_memory() {
     let context = Rendered {
         dockerfile: "FROM x\n".to_owned(),
         context: vec![file("disk.vhdx", path)],
+        ..Rendered::default()
     };
     let listing = Listing::new(&context).unwrap();
     assert!(listing.bytes() > 3 << 30);

@@ -1,0 +1,184 @@
+//! `wincimg convert`: the recipe that a Dockerfile comes to, or what stands in its way.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::anyhow;
+use clap::Args;
+use serde_json::json;
+
+use super::Answer;
+use super::build::image_name;
+use super::failure::Failure;
+use super::output::{Format, write_json, write_result};
+use super::progress;
+use super::recipe_args::{DockerfileArgs, RecipeArgs, build_arguments};
+use super::registry_args;
+use super::session::Session;
+use crate::dockerfile::convert::{Conversion, Obstacle, obstacles};
+use crate::engine::downloads::Manner;
+use crate::engine::inside::Purpose;
+use crate::engine::plans::{PlanError, PlannedImage};
+use crate::foreign::Foreign;
+
+/// Write the recipe that a Dockerfile comes to, or say line by line what needs Windows
+///
+/// The recipe makes the same image, layer by layer, on the base of the same host. It is made of what
+/// the lines do, so that it can be read and gone on with.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg convert Dockerfile --host-build 17763.973\n  \
+    wincimg convert ./app --host-build 17763.973 --output ./app/recipe.toml\n  \
+    wincimg convert ./app --host-build 17763.973 --stage build=./app/out --build-arg VERSION=1.4\n\n\
+    Exit code 0: the recipe is written. 1: lines stand in the way, and each is named.")]
+pub(super) struct Convert {
+    /// The recipe's name [default: that of the Dockerfile's folder]
+    #[arg(long, value_name = "NAME", value_parser = image_name)]
+    pub(super) name: Option<String>,
+    /// Write the recipe to this file; its paths are relative to the folder of that
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long, requires = "output")]
+    pub(super) force: bool,
+    /// Set a build argument; without a value it is the environment's (repeatable)
+    #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]
+    pub(super) arguments: Vec<String>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    pub(super) format: Format,
+    // The last two, because the heading of each goes for what follows it.
+    #[command(flatten)]
+    pub(super) recipe: RecipeArgs,
+    #[command(flatten)]
+    pub(super) dockerfile: DockerfileArgs,
+}
+
+impl Convert {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        if let Some(file) = &self.output {
+            refuse_overwriting(file, self.force)?;
+        }
+        let arguments = build_arguments(&self.arguments);
+        let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
+        let Some(stages) = wanted.stages() else {
+            let problem = anyhow!("convert takes a Dockerfile, and this is a recipe already");
+            return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
+        };
+        let folder = match &self.output {
+            Some(file) => file.parent().unwrap_or(Path::new("")),
+            None => wanted.context(),
+        };
+        let mut supply = wanted.supply(Manner::Pinned, session)?;
+        let registry = self.recipe.connect(progress::display(session))?;
+        let planned = registry_args::run(async {
+            let mut images = wanted.plan(true, &registry, session).await?;
+            let bringing = wanted.bring(&mut images, &registry, &mut supply, session);
+            bringing.await?;
+            let purpose = Purpose::Layers;
+            let looking = wanted.look(&mut images, purpose, &registry, &mut supply, session);
+            looking.await?;
+            Ok(images)
+        });
+        let converted = match planned {
+            Ok(images) => {
+                let convert = |image: &PlannedImage| {
+                    let conversion = Conversion {
+                        name: self.name.as_deref().unwrap_or(wanted.name()),
+                        plan: &image.plan,
+                        inside: image.base.inside.as_ref(),
+                        looked: image.stages.depend_on(stages.base()),
+                        dockerfile: stages.file(),
+                        base: stages.base(),
+                        base_registry: wanted.base_registry(),
+                        folder,
+                    };
+                    conversion.recipe()
+                };
+                let texts: Vec<_> = images.iter().map(convert).collect();
+                if texts.windows(2).any(|pair| pair[0] != pair[1]) {
+                    let problem = anyhow!("the Dockerfile comes to another recipe for each host");
+                    return Err(
+                        Failure::no(problem).hint("convert it for one of them: --host-build B.R")
+                    );
+                }
+                texts.into_iter().next().unwrap_or(Ok(String::new()))
+            }
+            Err(failure) => match failure.cause::<PlanError>() {
+                Some(PlanError::Dockerfile(error)) => Err(obstacles(error, stages.file())),
+                _ => return Err(failure),
+            },
+        };
+        match converted {
+            Ok(recipe) => self.print(&recipe, session),
+            Err(obstacles) => self.refuse(&obstacles, session),
+        }
+    }
+
+    fn print(&self, recipe: &str, session: &Session) -> Result<Answer, Failure> {
+        if let Some(file) = &self.output {
+            write_result(Some(file), |out| out.write_all(recipe.as_bytes()))?;
+            session.note(format_args!(
+                "wrote {0}; build it with `wincimg build {0}`, for the same hosts or others",
+                file.display()
+            ));
+        }
+        match self.format {
+            Format::Text if self.output.is_some() => {}
+            Format::Text => write_result(None, |out| out.write_all(recipe.as_bytes()))?,
+            Format::Json => write_result(None, |out| {
+                let file = self.output.as_ref().map(|file| file.display().to_string());
+                let nothing: [Obstacle; 0] = [];
+                write_json(
+                    &json!({ "recipe": recipe, "file": file, "obstacles": nothing }),
+                    out,
+                )
+            })?,
+        }
+        Ok(Answer::Yes)
+    }
+
+    fn refuse(&self, obstacles: &[Obstacle], session: &Session) -> Result<Answer, Failure> {
+        write_result(None, |out| match self.format {
+            Format::Text => obstacles
+                .iter()
+                .try_for_each(|obstacle| write_obstacle(obstacle, out)),
+            Format::Json => write_json(
+                &json!({ "recipe": null, "file": null, "obstacles": obstacles }),
+                out,
+            ),
+        })?;
+        let count = obstacles.len();
+        let lines = if count == 1 {
+            "line stands"
+        } else {
+            "lines stand"
+        };
+        session.note(format_args!("{count} {lines} in the way of a recipe"));
+        Ok(Answer::No)
+    }
+}
+
+fn write_obstacle(obstacle: &Obstacle, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "{}", Foreign(&obstacle.file))?;
+    if let Some(line) = obstacle.line {
+        write!(out, ":{line}")?;
+    }
+    writeln!(out, ": {}", Foreign(&obstacle.why))?;
+    if !obstacle.command.is_empty() {
+        writeln!(out, "  {}", Foreign(&obstacle.command))?;
+    }
+    if let Some(help) = &obstacle.help {
+        writeln!(out, "  help: {}", Foreign(help))?;
+    }
+    Ok(())
+}
+
+/// Refuses to write over what somebody may still need.
+pub(super) fn refuse_overwriting(file: &Path, force: bool) -> Result<(), Failure> {
+    if force || !file.exists() {
+        return Ok(());
+    }
+    let problem = anyhow!("{} is there already", file.display());
+    Err(Failure::usage(problem).hint("add --force to replace it, or name another file"))
+}

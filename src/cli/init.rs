@@ -1,0 +1,240 @@
+//! `wincimg init`: a recipe to start from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use clap::Args;
+use serde_json::json;
+
+use super::Answer;
+use super::convert::{Convert, refuse_overwriting};
+use super::failure::Failure;
+use super::hosts::HostArgs;
+use super::output::{Format, write_json, write_result};
+use super::recipe_args::{DockerfileArgs, RecipeArgs};
+use super::registry_args::{BaseRegistryArgs, RegistryArgs};
+use super::session::Session;
+use crate::files::{LARGEST_TEXT, read_text};
+use crate::oci::reference::is_repository;
+use crate::recipe::shipped;
+use crate::recipe::start::{Project, Start, plain};
+
+/// The recipe of a folder.
+const FILE: &str = "recipe.toml";
+
+/// What every project below its folder has in common.
+const SHARED: &str = "Directory.Build.props";
+
+/// Write a recipe to start from, and say what to type next
+///
+/// NAME/recipe.toml is an image that builds as it is, with comments on what else there is. With
+/// --dotnet the recipe is for what a project publishes and is put beside it; with --from it is what a
+/// Dockerfile comes to.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg init shop\n  \
+    wincimg init --dotnet ./src/Shop.Web\n  \
+    wincimg init shop --from ./shop/Dockerfile --host-build 17763.973")]
+pub(super) struct Init {
+    /// The image's name, and the folder of its recipe [default: this folder and its name]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Begin with what this Dockerfile comes to, on the base of a host
+    #[arg(long, value_name = "DOCKERFILE", conflicts_with = "dotnet")]
+    from: Option<PathBuf>,
+    /// Begin with this .NET project, or the one in this folder
+    #[arg(long, value_name = "PROJECT")]
+    dotnet: Option<PathBuf>,
+    /// Replace a recipe that is there
+    #[arg(long)]
+    force: bool,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    hosts: HostArgs,
+    // The last two, because the heading of each goes for what follows it.
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+impl Init {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        if let Some(dockerfile) = self.from.clone() {
+            return self.convert(&dockerfile, session);
+        }
+        if let Some(project) = &self.dotnet {
+            let (folder, file) = project_file(project)?;
+            let name = match &self.name {
+                Some(name) => checked(name)?,
+                None => name_of(Path::new(&file).file_stem().map(Path::new)),
+            };
+            let read = read_project(&folder, &file)?;
+            let start = read.start(&name, &typed(&folder));
+            return self.write(&folder, &start);
+        }
+        let (folder, name) = match &self.name {
+            Some(name) => (PathBuf::from(name), checked(name)?),
+            None => {
+                let here = fs::canonicalize(".").context("cannot read this folder")?;
+                (PathBuf::from("."), name_of(here.file_name().map(Path::new)))
+            }
+        };
+        if shipped().iter().any(|recipe| recipe.name == name) && self.name.is_some() {
+            let problem =
+                anyhow!("a recipe named {name:?} ships, and `wincimg build {name}` takes that one");
+            return Err(
+                Failure::usage(problem).hint(format!("choose another name, such as my-{name}"))
+            );
+        }
+        self.write(&folder, &plain(&name))
+    }
+
+    fn write(&self, folder: &Path, start: &Start) -> Result<Answer, Failure> {
+        let file = folder.join(FILE);
+        refuse_overwriting(&file, self.force)?;
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        write_result(Some(&file), |out| out.write_all(start.recipe.as_bytes()))?;
+        let mut commands = start.before.clone();
+        commands.push(format!(
+            "wincimg build {} --host-build 17763.973",
+            typed(folder)
+        ));
+        write_result(None, |out| match self.format {
+            Format::Text => {
+                writeln!(out, "wrote {}", file.display())?;
+                writeln!(out, "next:")?;
+                commands
+                    .iter()
+                    .try_for_each(|line| writeln!(out, "  {line}"))
+            }
+            Format::Json => write_json(
+                &json!({ "file": file.display().to_string(), "next": commands }),
+                out,
+            ),
+        })?;
+        Ok(Answer::Yes)
+    }
+
+    fn convert(self, dockerfile: &Path, session: &Session) -> Result<Answer, Failure> {
+        let folder = if dockerfile.is_dir() {
+            dockerfile
+        } else {
+            dockerfile.parent().unwrap_or(Path::new(""))
+        };
+        let name = self.name.as_deref().map(checked).transpose()?;
+        let image = typed(folder);
+        let file = (!dockerfile.is_dir()).then(|| dockerfile.to_owned());
+        let convert = Convert {
+            name,
+            output: Some(folder.join(FILE)),
+            force: self.force,
+            arguments: Vec::new(),
+            format: self.format,
+            recipe: RecipeArgs::of_dockerfile(image, self.hosts, self.base, self.connection),
+            dockerfile: DockerfileArgs::of_file(file),
+        };
+        convert.run(session)
+    }
+}
+
+/// A folder as a command names it: not as the name of a recipe that ships.
+fn typed(folder: &Path) -> String {
+    let text = folder.display().to_string();
+    match text.as_str() {
+        "" | "." => ".".to_owned(),
+        text if text.starts_with(['.', '/']) || folder.is_absolute() => text.to_owned(),
+        text => format!("./{text}"),
+    }
+}
+
+fn checked(name: &str) -> Result<String, Failure> {
+    if is_repository(name) {
+        return Ok(name.to_owned());
+    }
+    let problem = anyhow!(
+        "invalid image name {name:?}: expected lower-case letters, digits and single - _ . /"
+    );
+    Err(Failure::usage(problem).hint(format!(
+        "try wincimg init {}",
+        name_of(Some(Path::new(name)))
+    )))
+}
+
+/// A name that an image can have.
+fn name_of(file: Option<&Path>) -> String {
+    let text = file.map(|name| name.to_string_lossy().to_lowercase());
+    let text: String = text
+        .unwrap_or_default()
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .collect();
+    let words: Vec<&str> = text.split('-').filter(|word| !word.is_empty()).collect();
+    if words.is_empty() {
+        return "image".to_owned();
+    }
+    words.join("-")
+}
+
+/// The folder of a project, and the name of its file.
+fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
+    let is_project = |path: &Path| {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        matches!(extension, Some("csproj" | "fsproj" | "vbproj"))
+    };
+    if !path.is_dir() {
+        let name = path.file_name().and_then(|name| name.to_str());
+        return match name.filter(|_| is_project(path)) {
+            Some(name) => Ok((
+                path.parent().unwrap_or(Path::new("")).to_owned(),
+                name.to_owned(),
+            )),
+            None => Err(
+                Failure::usage(anyhow!("{} is no .NET project", path.display()))
+                    .hint("name a .csproj, .fsproj or .vbproj, or its folder"),
+            ),
+        };
+    }
+    let entries = fs::read_dir(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut found: Vec<String> = entries
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| is_project(Path::new(name)))
+        .collect();
+    found.sort();
+    match (found.pop(), found.first()) {
+        (Some(name), None) => Ok((path.to_owned(), name)),
+        (None, _) => Err(
+            Failure::usage(anyhow!("{} has no .NET project", path.display()))
+                .hint("name a .csproj, .fsproj or .vbproj, or its folder"),
+        ),
+        (Some(last), Some(first)) => {
+            let problem = anyhow!(
+                "{} has several projects: {first}, …, {last}",
+                path.display()
+            );
+            Err(Failure::usage(problem)
+                .hint(format!("name one: --dotnet {}", path.join(first).display())))
+        }
+    }
+}
+
+fn read_project(folder: &Path, file: &str) -> Result<Project, Failure> {
+    let path = folder.join(file);
+    let text = read_text(&path, LARGEST_TEXT)
+        .with_context(|| format!("cannot read {}", path.display()))?;
+    let whole = fs::canonicalize(if folder.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        folder
+    });
+    let whole = whole.unwrap_or_else(|_| folder.to_owned());
+    let shared = whole
+        .ancestors()
+        .map(|above| above.join(SHARED))
+        .find(|path| path.is_file())
+        .and_then(|path| read_text(&path, LARGEST_TEXT).ok());
+    Ok(Project::parse(file, &text, shared.as_deref())?)
+}

@@ -1,0 +1,289 @@
+//! `wincimg convert`: the recipe of a Dockerfile makes the same image, and what stands in its way is
+//! told line by line.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::site::{Site, answer_of, json_of, stderr};
+
+const BASE: &str = "mcr.microsoft.com/windows/nanoserver:1809";
+const FILES: [&str; 6] = [
+    "a.txt",
+    "b.txt",
+    "d/c.txt",
+    "d/e/f.txt",
+    "d/e/g.txt",
+    "tools/t.exe",
+];
+
+fn site(text: &str) -> Site {
+    let site = Site::new();
+    site.write("app/Dockerfile", text);
+    for file in FILES {
+        site.write(&format!("app/{file}"), file);
+    }
+    site
+}
+
+/// The digest of the image that is built of something.
+fn built(site: &Site, what: &str, output: &str, arguments: &[&str]) -> String {
+    let mut command = site.build(what);
+    command
+        .args(["--host-build", "17763.973", "--tag", "1"])
+        .args(["--output", &format!("oci:{output}")])
+        .args(arguments)
+        .env("SOURCE_DATE_EPOCH", "1700000000");
+    let report = json_of(&mut command);
+    report["images"][0]["digest"].as_str().unwrap().to_owned()
+}
+
+fn convert(site: &Site, arguments: &[&str]) -> assert_cmd::Command {
+    let mut command = site.with_bases(&["convert", "./app"]);
+    command.args(["--host-build", "17763.973"]).args(arguments);
+    command
+}
+
+/// Converts and builds both; what they have in common is the digest.
+fn round_trip(text: &str, arguments: &[&str]) -> String {
+    let site = site(text);
+    site.write("out/app/app.exe", "program");
+    site.write("app/.dockerignore", "recipe.toml\n");
+    let from_dockerfile = built(&site, "./app", "one", arguments);
+    let output = convert(&site, &["--output", "recipe.toml"])
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{text}\n{}", stderr(&output));
+    let recipe = site.text("recipe.toml");
+    let from_recipe = built(&site, "./recipe.toml", "two", &[]);
+    assert_eq!(from_dockerfile, from_recipe, "{text}\n{recipe}");
+    recipe
+}
+
+#[test]
+fn a_recipe_makes_the_same_image_as_its_dockerfile() {
+    for instructions in [
+        "",
+        "COPY a.txt /x/",
+        "COPY . /x/",
+        "COPY d C:/",
+        "COPY d /x\nCOPY a.txt /x/c.txt\nCOPY d/e /y/\nCOPY d/* /z/",
+        "COPY --exclude=**/g.txt d /x",
+        "WORKDIR C:/app/in\nCOPY [\"a.txt\", \"b.txt\", \"with space/\"]",
+        "ENV Z=1 A=\"x $y \\${z}\"\nENV a=2\nENV ODD=\"it's\"",
+        "USER ContainerUser\nEXPOSE 80 53/udp 8000-8001\nVOLUME C:/data\nLABEL \"a b\"=c d=\"1\\\"\"",
+        "STOPSIGNAL SIGTERM\nVOLUME [\"C:/v\", \"C:/w\"]\n\
+         HEALTHCHECK --retries=3 --interval=1m30s --timeout=500ms CMD curl http://localhost",
+        "HEALTHCHECK NONE\nMAINTAINER somebody\nONBUILD COPY a.txt C:/\nSHELL [\"powershell\", \"-Command\"]",
+        "CMD echo %PATH% \"a b\"",
+        "ENTRYPOINT [\"one.exe\", \"a b\"]\nCMD [\"two\"]",
+        "ENTRYPOINT run me\nCMD [\"x\"]",
+        "COPY <<EOF /x/one.txt\nfirst ${HOME} 'it' \"is\"\n'''\nEOF\nRUN echo hello> C:\\x\\two.txt",
+        "COPY d /in/\nRUN move C:\\in\\c.txt C:\\in\\n.txt && rd /s /q C:\\in\\e\nRUN mkdir C:\\empty\\deep",
+        "RUN setx /M KIND \"a b\" && reg add HKLM\\SOFTWARE\\Acme /v n /t REG_DWORD /d 7 /f && \
+         reg add HKLM\\SOFTWARE\\Acme /v l /t REG_MULTI_SZ /d a\\0b /f && \
+         reg add HKLM\\SOFTWARE\\Acme /v b /t REG_BINARY /d 00ff /f && \
+         reg add HKLM\\SOFTWARE\\Acme /ve /t REG_EXPAND_SZ /d %%TEMP%%\\x /f && reg add HKLM\\SOFTWARE\\Acme\\Empty /f",
+        "SHELL [\"powershell\", \"-Command\"]\nWORKDIR C:/p\nRUN 'two' > two.txt; Set-Content three.txt 'x'",
+    ] {
+        // Nano Server's own user may not write everywhere.
+        let user = if instructions.contains("RUN") {
+            "USER ContainerAdministrator\n"
+        } else {
+            ""
+        };
+        round_trip(&format!("FROM {BASE}\n{user}{instructions}\n"), &[]);
+    }
+}
+
+#[test]
+fn stages_folders_and_arguments_are_in_the_recipe() {
+    let text = format!(
+        "ARG WHICH=1809\nFROM {BASE} AS tools\nWORKDIR /out\nCOPY d bin/\nENV FROM_TOOLS=1\n\
+         FROM golang:1.22 AS compiled\nRUN go build\n\
+         FROM tools\nARG VERSION=1\nENV VERSION=$VERSION\nCOPY --from=tools /out/bin /t/\n\
+         COPY --from=compiled /app /v/\n"
+    );
+    let recipe = round_trip(
+        &text,
+        &["--stage", "compiled=out", "--build-arg", "VERSION=7"],
+    );
+    for part in [
+        "base = \"nanoserver\"",
+        "from = \"app/d\"",
+        "from = \"out/app/app.exe\"",
+        "VERSION = \"7\"",
+    ] {
+        assert!(recipe.contains(part), "{part}: {recipe}");
+    }
+}
+
+#[test]
+fn the_recipe_is_written_for_people() {
+    let site = site(&format!(
+        "FROM {BASE}\nUSER ContainerAdministrator\nENV NAME=store\nCOPY d C:/store\nRUN echo ready> C:\\store\\state.txt&& mkdir C:\\store\\logs\n\
+         EXPOSE 8080\nCMD [\"C:\\\\store\\\\store.exe\"]\n"
+    ));
+    let output = convert(&site, &[]).output().unwrap();
+    let recipe = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        recipe,
+        r#"# The same image as ./app/Dockerfile makes. Paths are relative to the folder of this file.
+name = "app"
+base = "nanoserver"
+cmd = ['C:\store\store.exe']
+user = "ContainerAdministrator"
+ports = [8080]
+
+[env]
+NAME = "store"
+
+[[layers]] # line 2
+created_by = "USER ContainerAdministrator"
+
+[[layers]] # line 3
+created_by = "ENV NAME=store"
+
+[[layers]] # line 4
+name = "copy-4"
+created_by = "COPY d C:/store # buildkit"
+
+[[files]]
+layer = "copy-4"
+from = "d"
+to = 'C:\store'
+
+[[layers]] # line 5
+name = "run-5"
+created_by = 'RUN cmd /S /C echo ready> C:\store\state.txt&& mkdir C:\store\logs'
+folders = ['C:\store\logs']
+
+[[files]]
+layer = "run-5"
+content = "ready\r\n"
+to = 'C:\store\state.txt'
+
+[[layers]] # line 6
+created_by = "EXPOSE [8080/tcp]"
+
+[[layers]] # line 7
+created_by = 'CMD ["C:\\store\\store.exe"]'
+"#
+    );
+    // It is built for other hosts as well.
+    site.write("app/recipe.toml", &recipe);
+    let mut other = site.build("./app/recipe.toml");
+    let other = json_of(other.args(["--host-build", "20348.2402", "--dry-run"]));
+    assert_eq!(other["plans"][0]["base"]["os_version"], "10.0.20348.2402");
+}
+
+#[test]
+fn every_line_that_stands_in_the_way_is_told_once() {
+    let site = site(&format!(
+        "FROM {BASE} AS build\nRUN msbuild app.sln\nRUN copy C:\\out\\app.exe C:\\app.exe\n\
+         FROM {BASE}\nCOPY --from=build /app.exe /\nCOPY missing.txt /\nRUN choco install git && echo done\n"
+    ));
+    let (code, answer) = answer_of(&mut convert(&site, &[]));
+    assert_eq!(code, 1);
+    let told: Vec<(u64, &str)> = answer["obstacles"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| {
+            (
+                it["line"].as_u64().unwrap(),
+                it["command"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (2, "RUN msbuild app.sln"),
+            (6, "COPY missing.txt /"),
+            (7, "RUN choco install git && echo done")
+        ]
+    );
+    assert_eq!(answer["recipe"], Value::Null);
+    let help = answer["obstacles"][0]["help"].as_str().unwrap();
+    assert!(help.contains("--stage build=DIR"), "{help}");
+    // In words too.
+    let output = convert(&site, &[]).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        said.starts_with("./app/Dockerfile:2: RUN needs Windows: msbuild"),
+        "{said}"
+    );
+    assert!(
+        stderr(&output).contains("3 lines stand in the way"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn nothing_is_written_over_and_what_cannot_be_said_is_told() {
+    let site = site(&format!("FROM {BASE}\nCOPY a.txt /x/\n"));
+    site.write("kept.toml", "mine");
+    let output = convert(&site, &["--output", "kept.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("--force"), "{}", stderr(&output));
+    assert_eq!(site.text("kept.toml"), "mine");
+
+    fs::create_dir(site.path("elsewhere")).unwrap();
+    let (code, answer) = answer_of(&mut convert(&site, &["--output", "elsewhere/r.toml"]));
+    assert_eq!(code, 1);
+    let why = answer["obstacles"][0]["why"].as_str().unwrap();
+    assert!(why.contains("outside of the recipe's folder"), "{why}");
+
+    // cmd's way of writing a variable would be taken for the base's PATH.
+    site.write(
+        "app/Dockerfile",
+        format!("FROM {BASE}\nENV PATH=\"C:\\x;%PATH%\"\n"),
+    );
+    let (code, answer) = answer_of(&mut convert(&site, &[]));
+    assert_eq!((code, answer["recipe"].is_null()), (1, true), "{answer}");
+
+    let output = site
+        .with_bases(&["convert", "pause", "--host-build", "17763.973"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        stderr(&output).contains("a recipe already"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn an_image_of_a_name_is_a_base_too() {
+    let site = site("FROM scratch\n");
+    site.write(
+        "tools/Dockerfile",
+        format!("FROM {BASE}\nENV TOOLS=1 PATH=C:\\\\tools\n"),
+    );
+    let host = site.host();
+    site.build("./tools")
+        .args(["--host-build", "17763.973", "--tag", "1.4", "--push"])
+        .args(["--registry", &format!("{host}/own")])
+        .assert()
+        .success();
+    site.write(
+        "app/Dockerfile",
+        format!("FROM {host}/own/tools:1.4\nENV TOOLS=2\nCOPY a.txt /x/\n"),
+    );
+    let one = built(&site, "./app", "one", &[]);
+    convert(&site, &["--output", "app/recipe.toml"])
+        .assert()
+        .success();
+    let recipe = site.text("app/recipe.toml");
+    assert!(
+        recipe.contains(&format!("base_image = \"{host}/own/tools:1.4\"")),
+        "{recipe}"
+    );
+    assert_eq!(built(&site, "./app/recipe.toml", "two", &[]), one);
+}
