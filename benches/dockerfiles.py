@@ -6,7 +6,8 @@
 No network is needed. Each base is a stand-in (see stand_ins.py), the files that COPY and ADD name are made up,
 and so are the arguments that have no value. What is downloaded is not fetched. A Dockerfile is `whole` where all of
 its instructions are carried out on these, `needs --stage` where they are once folders stand in place of some
-stages; `needs Windows` and `refused` are the others.
+stages, `after downloads` where they are but for those that work with what is downloaded, whose outcome is open;
+`needs Windows` and `refused` are the others.
 """
 
 import argparse
@@ -93,7 +94,7 @@ def on_stand_ins(text, host, images):
         if argument and not number:
             values[argument[1]] = expanded((argument[2] or "").strip().strip("\"'"), values)
         if begun:
-            image = expanded(begun[2].strip("\"'"), values)
+            image = expanded(re.sub("[\"']", "", begun[2]), values)
             if image.lower() not in {*stages, "scratch"}:
                 name = full_name(image)
                 if not stand_ins.WORD.search(name.rpartition(":")[2]):
@@ -193,7 +194,7 @@ class Measure:
                     "--host-build", version.removeprefix("10.0."), *options,
                 )  # fmt: skip
                 if done.returncode == 0 and "the plan leaves it out" in done.stderr:
-                    return Outcome("refused", "what a line does depends on what is downloaded")
+                    return Outcome("after downloads", "what a line does depends on what is downloaded")
                 if done.returncode == 0:
                     return Outcome("needs --stage" if replaced else "whole", "")
                 said = next((line for line in done.stderr.splitlines() if line.startswith("error: ")), done.stderr[-500:])
@@ -215,12 +216,12 @@ class Measure:
             return Outcome(kind, said.replace(str(folder), "").replace(self.host + "/", ""))
 
 
-KINDS = ("whole", "needs --stage", "needs Windows", "refused")
+KINDS = ("whole", "needs --stage", "after downloads", "needs Windows", "refused")
 
 
 def print_counts(name, found, width):
     counts = collections.Counter(outcome.kind for outcome in found)
-    numbers = "".join(f"{counts[kind]:>15}" for kind in KINDS)
+    numbers = "".join(f"{counts[kind]:>17}" for kind in KINDS)
     print(f"{name:<{width}}{len(found):>7}{numbers}")
 
 
@@ -247,12 +248,12 @@ def main():
         for path, outcome in zip(paths, found):
             repositories["/".join(path.relative_to(arguments.folder).parts[:2])].append(outcome)
         width = max(map(len, repositories)) + 1
-        print(f"{'':<{width}}{'files':>7}" + "".join(f"{kind:>15}" for kind in KINDS))
+        print(f"{'':<{width}}{'files':>7}" + "".join(f"{kind:>17}" for kind in KINDS))
         for name, outcomes in repositories.items():
             print_counts(name, outcomes, width)
     counts = collections.Counter(outcome.kind for outcome in found)
     for kind in KINDS:
-        print(f"{kind:<14}{counts[kind]:>5}  {100 * counts[kind] / len(paths):5.1f} %")
+        print(f"{kind:<16}{counts[kind]:>5}  {100 * counts[kind] / len(paths):5.1f} %")
     reasons = collections.Counter(re.sub(r'^\d+: |"[^"]*"', "…", outcome.said) for outcome in found if outcome.said)
     for said, count in reasons.most_common():
         print(f"  {count:>4}  {said}")

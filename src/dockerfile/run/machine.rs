@@ -76,6 +76,20 @@ impl<'a> Machine<'a> {
         }
     }
 
+    /// The exit code of a program that fails, and why it does.
+    pub(super) fn fails(&mut self, code: i32, why: impl Into<String>) -> i32 {
+        self.error = Some(Trouble::fails(why));
+        code
+    }
+
+    /// Notes that a command ends with an exit code, for its own reason where it has told one.
+    pub(super) fn ends_with(&mut self, code: i32, command: &str, at: usize) {
+        let error = self.error.take();
+        let error =
+            error.unwrap_or_else(|| Trouble::fails(format!("it ends with exit code {code}")));
+        self.error = Some(error.in_command(command, at));
+    }
+
     /// Counts a command.
     pub(super) fn step(&mut self) -> Result<(), Trouble> {
         self.steps += 1;

@@ -187,7 +187,11 @@ impl Cmd<'_, '_> {
                 Now::File => {}
                 Now::Later if self.output.is_none() => {}
                 Now::Later => return Err(Trouble::later("its content comes from a download")),
-                Now::Missing | Now::Folder => return Ok(1),
+                Now::Missing | Now::Folder => {
+                    return Ok(self
+                        .machine
+                        .fails(1, format!("{path} is no file that is there")));
+                }
             }
             if self.output.is_some() {
                 match self.machine.image.content(&path) {
@@ -270,7 +274,9 @@ impl Cmd<'_, '_> {
         }
         let path = self.machine.path(&text)?;
         match self.machine.entry(&path) {
-            Seen::There(super::super::image::Entry::File) | Seen::Missing => Ok(1),
+            Seen::There(super::super::image::Entry::File) | Seen::Missing => Ok(self
+                .machine
+                .fails(1, format!("{path} is no folder that is there"))),
             Seen::There(_) | Seen::Later => {
                 self.machine.folder = path;
                 Ok(0)
@@ -290,7 +296,9 @@ impl Cmd<'_, '_> {
             }
             let path = self.machine.path(operand)?;
             match self.machine.entry(&path) {
-                Seen::There(_) => code = 1,
+                Seen::There(_) => {
+                    code = self.machine.fails(1, format!("{path} is there already"));
+                }
                 Seen::Missing => self.machine.apply(Action::MakeFolder(path))?,
                 Seen::Later => self.machine.apply(Action::Unclear(path))?,
                 Seen::Unknown => {

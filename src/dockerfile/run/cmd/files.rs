@@ -174,7 +174,7 @@ impl Cmd<'_, '_> {
             }
         };
         if files.is_empty() {
-            return Ok(1);
+            return Ok(self.machine.fails(1, format!("{from} is not there")));
         }
         match at_target {
             Now::Folder => {
@@ -222,7 +222,9 @@ impl Cmd<'_, '_> {
         let at_target = self.machine.now(&target)?;
         let source = match self.machine.paths(from, Wildcards::Cmd)? {
             Paths::One(path) => match self.machine.now(&path)? {
-                Now::Missing => return Ok(1),
+                Now::Missing => {
+                    return Ok(self.machine.fails(1, format!("{path} is not there")));
+                }
                 Now::Later => return self.moved_later(path, target),
                 Now::Folder => return self.move_folder(path, target, at_target),
                 Now::File => vec![path],

@@ -352,10 +352,18 @@ impl Cmd<'_, '_> {
             .help("put the redirection before echo, or no space behind it")
             .in_command(&name, at));
         }
-        self.redirected(&simple.redirects, |cmd| {
-            cmd.command(&name, &rest, &simple.text)
-        })
-        .map_err(|trouble| trouble.in_command(&name, at))
+        let before = self.machine.error.take();
+        let code = self
+            .redirected(&simple.redirects, |cmd| {
+                cmd.command(&name, &rest, &simple.text)
+            })
+            .map_err(|trouble| trouble.in_command(&name, at))?;
+        if code == 0 {
+            self.machine.error = before;
+        } else if !name.eq_ignore_ascii_case("exit") {
+            self.machine.ends_with(code, &name, at);
+        }
+        Ok(code)
     }
 
     fn command(&mut self, name: &str, rest: &Traced, whole: &Traced) -> Result<i32, Trouble> {

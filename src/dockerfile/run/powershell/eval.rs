@@ -375,12 +375,14 @@ impl Shell<'_, '_> {
         }
         let line = native_command_line(&words);
         let at = self.place(command.at);
+        let before = self.machine.error.take();
         let code = tools::command_line(self.machine, &Traced::from_one(&line, at))?;
         self.last_exit = Some(code);
         self.is_ok = code == 0;
-        if code != 0 {
-            let trouble = Trouble::fails(format!("it ends with exit code {code}"));
-            self.machine.error = Some(trouble.in_command(name, at));
+        if code == 0 {
+            self.machine.error = before;
+        } else {
+            self.machine.ends_with(code, name, at);
         }
         Ok(Value::opaque(format!("what {name} prints is used")))
     }

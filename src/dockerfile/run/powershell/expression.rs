@@ -506,7 +506,12 @@ impl Parser<'_> {
                     return Ok(value);
                 }
                 if is_script {
-                    return Err(self.trouble("what follows $(…) at once is not understood"));
+                    // What follows it at once is an argument of its own.
+                    return match self.peek() {
+                        Some(c) if c.is_alphabetic() || "/\\".contains(c) => Ok(value),
+                        _ if self.rest().starts_with("..") => Ok(value),
+                        _ => Err(self.trouble("what follows $(…) at once is not understood")),
+                    };
                 }
             }
             self.at = start;

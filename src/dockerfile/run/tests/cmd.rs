@@ -1,4 +1,4 @@
-use super::{CMD, image, in_cmd, refused, run_on};
+use super::{CMD, POWERSHELL, image, in_cmd, refused, run_on};
 use crate::dockerfile::run::TroubleKind::{Fails, NeedsWindows, NotKnown, NotUnderstood};
 
 #[test]
@@ -180,4 +180,33 @@ fn what_does_not_run_here_is_named() {
         assert_eq!(refused(&CMD, line).0, NotUnderstood, "{line}");
     }
     assert_eq!(refused(&CMD, "start /w setup.exe").0, NeedsWindows);
+}
+
+#[test]
+fn a_line_that_fails_names_the_command_and_its_reason() {
+    for (line, expected) in [
+        ("reg import none.reg", r"reg: C:\work\none.reg is not there"),
+        (
+            "md new && tar -xf none.zip",
+            r"tar: C:\work\none.zip is no file that is there",
+        ),
+        (
+            r"cd none || cd C:\gone",
+            r"cd: C:\gone is no folder that is there",
+        ),
+        (
+            "move none.txt a.txt & exit 3",
+            "the line ends with exit code 3",
+        ),
+        (
+            r"cd none & cd C:\ && exit /b 2",
+            "the line ends with exit code 2",
+        ),
+    ] {
+        let (kind, said) = refused(&CMD, line);
+        assert_eq!((kind, said.as_str()), (Fails, expected), "{line}");
+    }
+    let (kind, said) = refused(&POWERSHELL, "tar -xf none.zip; exit $LASTEXITCODE");
+    assert_eq!(kind, Fails);
+    assert_eq!(said, r"tar: C:\work\none.zip is no file that is there");
 }

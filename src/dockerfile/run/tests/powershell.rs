@@ -490,3 +490,19 @@ fn types_that_are_not_loaded_are_not_there() {
         assert!(done.last().unwrap().starts_with("unpack "), "{done:?}");
     }
 }
+
+#[test]
+fn what_follows_a_subexpression_at_once_is_an_argument_of_its_own() {
+    assert_eq!(
+        in_powershell("Write-Host $('a{0}' -f 1)... done; md $('C:\\' + 'x')"),
+        [r"folder C:\x"]
+    );
+    for script in [
+        "md $('C:\\x')\\y",
+        "Write-Host $('a').\\y",
+        "Write-Host $('a')=y",
+    ] {
+        let (kind, _) = refused(&POWERSHELL, script);
+        assert_eq!(kind, NotUnderstood, "{script}");
+    }
+}

@@ -62,7 +62,7 @@ pub(super) fn tar(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tr
     }
     let into = machine.path(&folder)?;
     if !is_folder(machine, &into)? {
-        return Ok(1);
+        return Ok(machine.fails(1, format!("{into} is no folder that is there")));
     }
     unpack(machine, &archive, Format::Any, &folder, strip, only)
 }
@@ -104,7 +104,9 @@ fn unpack(
 ) -> Result<i32, Trouble> {
     let archive = machine.path(archive)?;
     match machine.now(&archive)? {
-        Now::Missing | Now::Folder => return Ok(1),
+        Now::Missing | Now::Folder => {
+            return Ok(machine.fails(1, format!("{archive} is no file that is there")));
+        }
         Now::File | Now::Later => {}
     }
     let into = machine.path(folder)?;

@@ -57,7 +57,9 @@ pub(in super::super) fn add(
     let file = machine.path(file)?;
     match machine.now(&file)? {
         Now::File | Now::Later => {}
-        Now::Missing | Now::Folder => return Ok(1),
+        Now::Missing | Now::Folder => {
+            return Ok(machine.fails(1, format!("{file} is no file that is there")));
+        }
     }
     machine.apply(Action::Certificate {
         store: store.to_owned(),

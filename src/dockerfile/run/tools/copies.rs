@@ -94,7 +94,9 @@ pub(super) fn robocopy(machine: &mut Machine<'_>, words: &[String]) -> Result<i3
     };
     let (from, to) = (machine.path(from)?, machine.path(to)?);
     match machine.now(&from)? {
-        Now::Missing | Now::File => return Ok(16),
+        Now::Missing | Now::File => {
+            return Ok(machine.fails(16, format!("{from} is no folder that is there")));
+        }
         Now::Later => {
             machine.apply(Action::Unclear(to))?;
             return Ok(1);

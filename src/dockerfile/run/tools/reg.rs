@@ -155,7 +155,7 @@ fn delete(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
     };
     match seen {
         Some(true) => {}
-        Some(false) => return Ok(1),
+        Some(false) => return Ok(machine.fails(1, format!("{key} does not have what it deletes"))),
         None => {
             return Err(Trouble::unknown(format!(
                 "it fails unless the base has what it deletes in {key}"
@@ -192,7 +192,7 @@ fn import(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Trouble> {
             }
             Ok(0)
         }
-        Seen::Missing => Ok(1),
+        Seen::Missing => Ok(machine.fails(1, format!("{path} is not there"))),
         Seen::Later => Ok(0),
         Seen::Unknown => Err(Trouble::unknown(format!(
             "the content of {path} is not known"
