@@ -12,6 +12,8 @@ use crate::windows::quoting::Escape;
 #[derive(Debug)]
 pub struct Dockerfile<'a> {
     pub escape: Escape,
+    /// What is wrong with the directives at its top.
+    pub directive_problem: Option<DirectiveProblem>,
     pub instructions: Vec<Instruction>,
     lines: Vec<&'a str>,
 }
@@ -28,6 +30,15 @@ pub struct Instruction {
     joined: String,
     arguments: usize,
     pieces: Vec<Piece>,
+}
+
+/// A directive that Docker refuses, with the whole file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DirectiveProblem {
+    /// Its line's index, from 0.
+    pub line: usize,
+    /// What is wrong.
+    pub what: &'static str,
 }
 
 /// Lines that stand in a file after the instruction that they are for.
@@ -89,9 +100,10 @@ impl<'a> Dockerfile<'a> {
             .split('\n')
             .map(|line| line.trim_end_matches('\r'))
             .collect();
-        let escape = escape_directive(&lines);
+        let (escape, directive_problem) = escape_directive(&lines);
         let mut file = Self {
             escape,
+            directive_problem,
             instructions: Vec::new(),
             lines,
         };
@@ -390,22 +402,33 @@ fn is_space(c: char) -> bool {
 }
 
 /// The directives stand at the very top, one a line; anything else ends them.
-fn escape_directive(lines: &[&str]) -> Escape {
-    for line in lines {
-        let Some((key, value)) = line
+fn escape_directive(lines: &[&str]) -> (Escape, Option<DirectiveProblem>) {
+    let mut escape = None;
+    for (line, text) in lines.iter().enumerate() {
+        let Some((key, value)) = text
             .trim_start()
             .strip_prefix('#')
             .and_then(|comment| comment.split_once('='))
         else {
             break;
         };
-        match (key.trim().to_ascii_lowercase().as_str(), value.trim()) {
-            ("escape", "`") => return Escape::Backtick,
-            ("syntax" | "check", _) => {}
+        let known = match (key.trim().to_ascii_lowercase().as_str(), value.trim()) {
+            ("escape", "`") => Ok(Escape::Backtick),
+            ("escape", "\\") => Ok(Escape::Backslash),
+            ("escape", _) => Err("invalid escape character: expected ` or \\"),
+            ("syntax" | "check", _) => continue,
             _ => break,
+        };
+        let known = known.and_then(|known| match escape.replace(known) {
+            None => Ok(()),
+            Some(_) => Err("a second escape directive: expected one"),
+        });
+        if let Err(what) = known {
+            let problem = DirectiveProblem { line, what };
+            return (escape.unwrap_or_default(), Some(problem));
         }
     }
-    Escape::Backslash
+    (escape.unwrap_or_default(), None)
 }
 
 /// A line without its joining character, and whether it had one. A doubled one does not join.

@@ -477,6 +477,30 @@ fn a_command_is_told_with_the_line_that_it_stands_on() {
 }
 
 #[test]
+fn directives_are_those_that_docker_takes() {
+    let site = site("", &["a.txt"]);
+    for (directives, said) in [
+        ("# escape=x", "Dockerfile:1: invalid escape character"),
+        (
+            "# syntax=docker/dockerfile:1\n# escape=`\n# escape=`",
+            "Dockerfile:3: a second escape directive",
+        ),
+    ] {
+        let text = format!("{directives}\nFROM {BASE}\nCOPY a.txt /x\n");
+        site.write("app/Dockerfile", text);
+        let output = build(&site, &["--dry-run"]).output().unwrap();
+        let found = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{found}");
+        assert!(found.contains(said), "{directives}: {found}");
+    }
+    site.write(
+        "app/Dockerfile",
+        format!("# a word\n# escape=x\nFROM {BASE}\nCOPY a.txt /x\n"),
+    );
+    plan(&site, &[]);
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_line() {
     for (instructions, said) in [
         (
@@ -511,6 +535,10 @@ fn what_is_wrong_is_told_with_its_line() {
         ("EXPOSE http", "invalid port"),
         ("COPY ../../etc/passwd /x/", "is not in"),
         ("COPY a.txt /x\nCOPY d /x", "which a folder cannot replace"),
+        (
+            "COPY --from=9 a.txt /x",
+            "there is no stage 9 before this one",
+        ),
         ("FROM scratch", "no Windows inside"),
         ("FROM ${NONE}", "NONE has no value"),
         ("FROM --platform=linux/amd64 alpine", "is for linux/amd64"),

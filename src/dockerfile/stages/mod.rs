@@ -293,6 +293,14 @@ impl Stages {
             );
             return Err(self.error(step, problem));
         }
+        if from.parse::<usize>().is_ok() {
+            let problem = format!("there is no stage {from} before this one");
+            let help = match index {
+                0 => "it is the first stage; numbers count from 0".to_owned(),
+                _ => format!("stages before it have the numbers 0 to {}", index - 1),
+            };
+            return Err(self.error(step, problem).with_hint(help));
+        }
         Ok(())
     }
 

@@ -35,6 +35,11 @@ impl Stages {
             StageError::Unreadable { path, source }
         })?;
         let file = Dockerfile::read(&text);
+        if let Some(problem) = file.directive_problem {
+            let line = text.lines().nth(problem.line).unwrap_or_default();
+            let number = problem.line + 1;
+            return Err(StageError::at(&request.file, number, line, problem.what));
+        }
         let mut stages = Self {
             file: request.file.clone(),
             wanted: request.target.clone(),
