@@ -574,6 +574,12 @@ fn tell_what_is_lacking(lacking: &Lacking, supply: &Supply, session: &Session) {
             "{place}: what it does is known when that is here: the plan leaves it out"
         ));
     }
+    for problem in &lacking.unlooked {
+        session.note(format_args!(
+            "{problem}: a build looks into the base first, and the plan leaves it out, with the \
+             other instructions; after `wincimg base index` of the base it is known here too"
+        ));
+    }
 }
 
 /// Tells in one line which files look like secrets.

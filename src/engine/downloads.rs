@@ -127,6 +127,11 @@ impl Supply {
         self.locked(url).map(|locked| locked.digest.clone())
     }
 
+    /// Whether no server is asked for files: nothing is built.
+    pub fn asks_nobody(&self) -> bool {
+        self.manner == Manner::Offline
+    }
+
     fn locked(&self, url: &str) -> Option<&Locked> {
         self.lock.as_ref()?.get(url)
     }

@@ -19,7 +19,7 @@ use crate::windows::registry::KeyPath;
 
 /// A plan needs to know its base, and that could not be found out.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot find out what is inside {base}, which the recipe needs")]
+#[error("cannot find out what is inside {base}, which the image needs")]
 pub struct LookError {
     base: String,
     source: LibraryError,
@@ -82,7 +82,7 @@ pub async fn look_inside(
             }
             let (what, name) = (what_is_read(needs), base.planned.for_people());
             tell(format!(
-                "reading {what} of {name} from its layers, because the recipe needs that; after \
+                "reading {what} of {name} from its layers, because the image needs that; after \
              `wincimg base index {name} --push` no build has to"
             ));
             let extent = Extent::Part((*needs).clone());

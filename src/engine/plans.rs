@@ -10,7 +10,7 @@ use std::sync::Arc;
 use futures_util::future::try_join_all;
 
 use super::downloads::{Supply, SupplyError};
-use crate::diagnose::{Blame, Diagnose, Excerpt};
+use crate::diagnose::{Blame, Diagnose, Excerpt, in_one_line};
 use crate::dockerfile::stages::{Bases, Inputs, StageBase, StageError, Stages, all_that_lines_ask};
 use crate::inspect::{TakeError, Taken, take};
 use crate::oci::base::{
@@ -309,6 +309,9 @@ pub struct Lacking {
     pub files: Wants,
     /// Lines of a Dockerfile of which it is not known what they do before that.
     pub unclear: BTreeSet<String>,
+    /// Lines of which that is known after a look into their base, by what keeps them from being
+    /// carried out without one.
+    pub unlooked: BTreeSet<String>,
 }
 
 /// The bases that were found, and which host gets which.
@@ -535,14 +538,10 @@ impl BuildRequest<'_> {
                 let outcome = match evaluated {
                     Ok(outcome) => outcome,
                     Err(error) => {
-                        let mut unseen = stages.bases_to_look_into(&error);
-                        unseen.retain(|base| !needs.contains_key(base));
-                        if unseen.is_empty() {
-                            return Err(error.into());
-                        }
-                        let unseen = unseen.into_iter();
-                        needs.extend(unseen.map(|base| (base, all_that_lines_ask())));
-                        *wants_a_look = true;
+                        let is_rehearsal = supply.asks_nobody();
+                        let unlooked = stalled(stages, error, inputs, needs, is_rehearsal)?;
+                        *wants_a_look = unlooked.is_none();
+                        lacking.unlooked.extend(unlooked);
                         continue 'images;
                     }
                 };
@@ -736,4 +735,28 @@ pub fn common(place: usize, found: &[WindowsVersion]) -> usize {
     let own = kind(found[place]);
     let alike = (0..found.len()).filter(|other| kind(found[*other]) == own);
     alike.min_by_key(|other| found[*other]).unwrap_or(place)
+}
+
+/// Asks for looks into the bases of which more has to be known. Where they were asked for already and
+/// no layer is read for a plan that is only shown, it is told what they would end.
+fn stalled(
+    stages: &Stages,
+    error: StageError,
+    inputs: &Inputs,
+    needs: &mut BTreeMap<String, Needs>,
+    is_rehearsal: bool,
+) -> Result<Option<String>, StageError> {
+    let bases = stages.bases_to_look_into(&error);
+    let is_asked_for = |base: &String| needs.contains_key(base);
+    if !bases.iter().all(is_asked_for) {
+        for base in bases {
+            needs.entry(base).or_insert_with(all_that_lines_ask);
+        }
+        return Ok(None);
+    }
+    let is_unlooked = bases.iter().all(|base| !inputs.knows_files_of(base));
+    if is_rehearsal && is_unlooked && error.awaits_looks() {
+        return Ok(Some(in_one_line(&error)));
+    }
+    Err(error)
 }

@@ -151,7 +151,7 @@ async fn path_is_the_bases_with_ours_whatever_layer_it_comes_from() {
         let server = FakeRegistry::start();
         let folder = TempDir::new().unwrap();
         let done = build(&base, &server, folder.path(), &["--output", "oci:out"]).await;
-        done.success().stderr(contains("because the recipe needs"));
+        done.success().stderr(contains("because the image needs"));
         let (config, layer) = built(folder.path());
         let delta = file_of(&layer, "Hives/System_Delta");
         let below: Vec<&[u8]> = hives.iter().map(Vec::as_slice).collect();

@@ -107,6 +107,12 @@ impl StageError {
         self
     }
 
+    /// Whether looks into bases may end all that is wrong.
+    pub fn awaits_looks(&self) -> bool {
+        let mut lines = self.lines();
+        lines.all(|line| matches!(line.remedy(), Remedy::Look(_)))
+    }
+
     /// What may help beside another Dockerfile.
     pub(super) fn remedy(&self) -> Remedy {
         match self {

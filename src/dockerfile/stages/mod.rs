@@ -123,6 +123,15 @@ pub struct Inputs {
     pub wants: Wants,
 }
 
+impl Inputs {
+    /// Whether somebody has looked for files in a base.
+    pub fn knows_files_of(&self, base: &str) -> bool {
+        let base = self.bases.get(base);
+        let drive = base.map(|base| base.inside.file(&ImagePath::drive()));
+        matches!(drive, Some(Ok(Known::Absent | Known::Present(_))))
+    }
+}
+
 /// What a Dockerfile comes to on its bases.
 #[derive(Debug)]
 pub struct Outcome {
