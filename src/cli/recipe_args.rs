@@ -21,7 +21,9 @@ use crate::dockerfile::stages::{Request, Stages};
 use crate::engine::downloads::{Lock, Manner, Supply};
 use crate::engine::inside::{Purpose, look_inside};
 use crate::engine::plans::{Blueprint, BuildRequest, Lacking, PlanError, PlannedImage, TargetHost};
+use crate::files::{LARGEST_TEXT, read_text};
 use crate::layer::secrets;
+use crate::lint::has_from;
 use crate::oci::base::{BaseRegistry, HostProcessBase, Match, warning};
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
@@ -240,7 +242,14 @@ pub(super) fn dockerfile_of(image: &str, file: Option<PathBuf>) -> Option<(PathB
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    is_dockerfile(place).then(|| (place.to_owned(), folder.to_owned()))
+    let is_meant = is_dockerfile(place) || reads_like_a_dockerfile(place);
+    is_meant.then(|| (place.to_owned(), folder.to_owned()))
+}
+
+/// Whether a file is a Dockerfile by what is in it, whatever its name is.
+fn reads_like_a_dockerfile(file: &Path) -> bool {
+    let is_recipe = file.extension().is_some_and(|end| end == "toml");
+    !is_recipe && file.is_file() && read_text(file, LARGEST_TEXT).is_ok_and(|text| has_from(&text))
 }
 
 /// Whether a file is a Dockerfile by its name.

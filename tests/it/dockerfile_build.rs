@@ -501,6 +501,16 @@ fn directives_are_those_that_docker_takes() {
 }
 
 #[test]
+fn a_dockerfile_may_have_any_name() {
+    let site = Site::new();
+    site.write("app/for-nodes", format!("FROM {BASE}\nCOPY a.txt /x/\n"));
+    site.write("app/a.txt", "a");
+    let mut build = site.build("./app/for-nodes");
+    let plans = json_of(build.args(["--host-build", "17763.973", "--dry-run"]));
+    assert_eq!(files(&plans["plans"][0]), ["x/a.txt"]);
+}
+
+#[test]
 fn what_is_wrong_is_told_with_its_line() {
     for (instructions, said) in [
         (
