@@ -82,5 +82,7 @@ pub(super) fn colour_on_stderr() -> bool {
 /// Colours and bars are for people in front of a terminal who did not ask for none.
 pub(super) fn colour_on(stream: &impl IsTerminal) -> bool {
     let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-    stream.is_terminal() && !set("NO_COLOR") && !set("CI")
+    // A terminal that does not say what it is can neither draw nor colour.
+    let can_draw = cfg!(windows) || std::env::var_os("TERM").is_some_and(|kind| kind != "dumb");
+    stream.is_terminal() && can_draw && !set("NO_COLOR") && !set("CI")
 }

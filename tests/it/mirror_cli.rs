@@ -352,10 +352,12 @@ fn each_layer_has_one_line_of_a_terminal() {
 
 #[test]
 fn a_terminal_that_wants_no_colour_gets_the_lines_of_a_log() {
-    let Some(shown) = slow_mirror("NO_COLOR=1", 80) else {
-        return;
-    };
-    assert!(!shown.contains('\x1b'), "{shown:?}");
-    let copied = shown.lines().filter(|line| line.contains(": copied, "));
-    assert_eq!(copied.count(), 3, "{shown}");
+    for kind in ["NO_COLOR=1", "TERM=dumb"] {
+        let Some(shown) = slow_mirror(kind, 80) else {
+            return;
+        };
+        assert!(!shown.contains('\x1b'), "{kind}: {shown:?}");
+        let copied = shown.lines().filter(|line| line.contains(": copied, "));
+        assert_eq!(copied.count(), 3, "{kind}: {shown}");
+    }
 }

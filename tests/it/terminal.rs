@@ -16,6 +16,7 @@ pub fn on_terminal(folder: &Path, width: usize, line: &str) -> Option<(String, b
     let output = Command::new(script)
         .current_dir(folder)
         .env("PATH", paths)
+        .env("TERM", "xterm")
         .env_remove("CI")
         .env_remove("NO_COLOR")
         .args([
