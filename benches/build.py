@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long `wincimg build pause … --push` takes, and what it needs, against a real registry.
 
-    cargo build --release && benches/build.py [RUNS]
+    cargo build --profile dist && benches/build.py [RUNS]
 
 Needs docker-registry and GNU time. The base images are stand-ins that lie in the same registry, as they do on a
 mirror. Every run pushes to a repository of its own, so that it has everything to send.
@@ -30,7 +30,7 @@ import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/release/wincimg"))
+WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/dist/wincimg"))
 VERSIONS = ["10.0.17763.973", "10.0.18363.1379", "10.0.20348.2402", "10.0.26100.2314"]
 DOCKER = "application/vnd.docker."
 MANIFEST = DOCKER + "distribution.manifest.v2+json"

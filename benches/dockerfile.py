@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long a Dockerfile takes that copies 250 MB of text and has ten small instructions, here and in BuildKit.
 
-    cargo build --release && benches/dockerfile.py [RUNS]
+    cargo build --profile dist && benches/dockerfile.py [RUNS]
 
 Needs buildkitd, buildctl and runc in the PATH, and root. The base is a stand-in from a registry on this machine. Both
 write an OCI layout into a folder. They take turns, and each begins with nothing: BuildKit's cache is pruned before
@@ -21,7 +21,7 @@ from pathlib import Path
 import stand_ins
 
 HERE = Path(__file__).resolve().parent
-WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/release/wincimg"))
+WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/dist/wincimg"))
 FILES, SIZE = 500, 500_000
 WORDS = "the of a container layer image registry windows host build key value folder file copies reads writes".split()
 DOCKERFILE = r"""FROM {base}

@@ -5,7 +5,7 @@
 # first line says how fast it is here. The last server sends as fast as a network of 10 Gbit/s.
 #   benches/hotfix.sh [WINCIMG] [MEGABYTES] [RUNS]
 set -euo pipefail
-wincimg=$(realpath "${1:-target/release/wincimg}")
+wincimg=$(realpath "${1:-target/dist/wincimg}")
 megabytes=${2:-1024}
 runs=${3:-5}
 work=$(mktemp -d)

@@ -27,8 +27,8 @@ if [ -z "$folder" ]; then
         tar -C "$sources" -cf - -T - | tar -C "$folder" -xf -
 fi
 
-cargo build --quiet --release --example layer
-layer=${CARGO_TARGET_DIR:-target}/release/examples/layer
+cargo build --quiet --profile dist --example layer
+layer=${CARGO_TARGET_DIR:-target}/dist/examples/layer
 
 port=$(shuf -i 20000-60000 -n 1)
 url=http://127.0.0.1:$port

@@ -2,7 +2,7 @@
 # Mirrors a large image from one docker-registry to another with `wincimg mirror` and with
 # `skopeo copy`, in turns, and prints time, ratio and peak memory side by side.
 #
-#   cargo build --release && benches/mirror.sh
+#   cargo build --profile dist && benches/mirror.sh
 #   SIZE_MIB=256 LAYERS=8 RUNS=5 WINCIMG=path/to/wincimg benches/mirror.sh
 #
 # Needs docker-registry, skopeo, GNU time (/usr/bin/time), openssl and about three times SIZE_MIB in
@@ -12,7 +12,7 @@ set -euo pipefail
 size_mib=${SIZE_MIB:-1024}
 layers=${LAYERS:-8}
 runs=${RUNS:-3}
-wincimg=${WINCIMG:-$(dirname "$0")/../target/release/wincimg}
+wincimg=${WINCIMG:-$(dirname "$0")/../target/dist/wincimg}
 memory_limit_kib=$((64 * 1024))
 
 for program in docker-registry skopeo openssl "$wincimg" /usr/bin/time; do

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How long `wincimg check-compat` takes for a large cluster, and what it needs, all from files.
 
-    cargo build --release && benches/rollout.py [RUNS] [FOLDER]
+    cargo build --profile dist && benches/rollout.py [RUNS] [FOLDER]
 
 2,000 nodes as kubectl prints them, 500 workloads, 200 images; the target is 2 s and 200 MB. Needs GNU
 time. With a FOLDER the files and the reports stay there, to look at.
@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/release/wincimg"))
+WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/dist/wincimg"))
 NODES, WORKLOADS, IMAGES = 2000, 500, 200
 BUILDS = ["17763.973", "17763.5696", "20348.2402", "20348.2655", "26100.2314", "14393.6796"]
 
