@@ -2,6 +2,7 @@
 //!
 //! Modules report to a [`Progress`]; the command line draws it, tests and libraries pass [`Silent`].
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 /// Where work announces what it is doing.
@@ -25,6 +26,15 @@ pub trait Task: Send + Sync {
     fn done(&self, outcome: &str);
 }
 
+/// Where work says what deserves to be read, whatever else goes on.
+pub trait Tell: Sync {
+    /// Something that is not the result.
+    fn note(&self, message: &dyn Display);
+
+    /// Something that may need attention.
+    fn warn(&self, message: &dyn Display);
+}
+
 /// A progress display that shows nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
@@ -35,6 +45,12 @@ impl Progress for Silent {
     }
 
     fn note(&self, _message: &str) {}
+}
+
+impl Tell for Silent {
+    fn note(&self, _message: &dyn Display) {}
+
+    fn warn(&self, _message: &dyn Display) {}
 }
 
 impl Task for Silent {

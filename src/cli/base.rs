@@ -17,6 +17,7 @@ use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
+use crate::engine::order::tell_what_was_looked_at;
 use crate::foreign::Foreign;
 use crate::oci::base::{
     BaseImage, BaseRepository, Fit, ListedImage, Listing, Match, Neighbour, NothingFits,
@@ -223,18 +224,6 @@ impl Resolve {
                 tell_what_was_looked_at(&error, session);
                 Err(error.into())
             }
-        }
-    }
-}
-
-/// Says what was looked at in vain, before the failure says that.
-pub(super) fn tell_what_was_looked_at(error: &ResolveError, session: &Session) {
-    if let ResolveError::NothingFits(nothing) = error {
-        for tag in &nothing.set_aside {
-            session.warn(tag);
-        }
-        for reason in nothing.reasons() {
-            session.note(reason);
         }
     }
 }

@@ -2,23 +2,20 @@
 
 mod daemon;
 mod engine;
-mod review;
 mod tags;
 mod text;
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
-use jiff::Timestamp;
+use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 use serde_json::json;
 
 use self::daemon::DaemonArgs;
-use self::engine::{Engine, EngineArg, Reason};
-use self::review::Reviewer;
+use self::engine::EngineArg;
 use self::tags::TagArgs;
 use self::text::{write_content, write_text};
 use super::Answer;
@@ -26,14 +23,15 @@ use super::complete;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{DockerfileArgs, RecipeArgs, key_and_value};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value, noting};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use crate::dockerfile::stages::Stages;
-use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
-use crate::engine::direct::{AssembleOptions, DirectEngine};
+use crate::engine::choice::{Engine, Wish};
+use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
+use crate::engine::order::{Means, deliver_directly};
 use crate::engine::plans::PlannedImage;
 use crate::engine::publication::{Naming, Publication};
 use crate::layer::{Compression, Listed, listing};
@@ -43,6 +41,7 @@ use crate::oci::remote::Registry;
 use crate::oci::store::{Location, LocationError};
 use crate::progress::Progress;
 use crate::recipe::Plan;
+use crate::rollout::review;
 
 /// Build an image from a recipe or a Dockerfile, on the base that fits each host
 ///
@@ -182,64 +181,71 @@ impl Build {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.check_places()?;
         let arguments = self.daemon.arguments();
-        let mut request = self.recipe.read(&self.dockerfile, arguments, session)?;
+        let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
+        let Wanted {
+            mut order,
+            left_out,
+            nodes,
+        } = wanted;
         if let EngineArg::Docker = self.engine {
-            request.send();
+            order.design.send();
         }
-        let mut supply = request.supply(self.manner(), session)?;
-        let drafts = request.drafts()?;
-        request.check_pins(&drafts, &supply)?;
-        self.engine.rehearse(&drafts)?;
+        let wish = Wish::from(self.engine);
+        let mut supply = order.supply(self.manner(), session.cache.downloads(), noting())?;
+        let drafts = order.drafts()?;
+        order.check_pins(&drafts, &supply)?;
+        wish.rehearse(&drafts)?;
         let created = source_date_epoch()?;
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
+        let library = session.cache.library(&registry, &progress);
+        let means = Means {
+            registry: &registry,
+            library: &library,
+            progress: &progress,
+            tell: session,
+        };
         registry_args::run(async {
-            let mut images = request
-                .plan(!self.tags.no_index, &registry, session)
-                .await?;
-            let bringing = request.bring(&mut images, &registry, &mut supply, session);
-            bringing.await?;
-            let (engine, reason) = self.engine.choose(images.iter().map(|image| &image.plan));
+            let mut images = order.plan(!self.tags.no_index, &means).await?;
+            order.bring(&mut images, &mut supply, &means).await?;
+            let (engine, reason) = wish.choose(images.iter().map(|image| &image.plan));
             let purpose = match engine {
                 _ if self.dry_run => Purpose::Rehearsal,
                 Engine::Direct => Purpose::Layers,
                 Engine::Docker => Purpose::Dockerfile,
             };
-            let looking = request.look(&mut images, purpose, &registry, &mut supply, session);
+            let looking = order.look(&mut images, purpose, &mut supply, &means);
             looking.await?;
             for image in &mut images {
                 image.plan.labels.extend(self.labels.iter().cloned());
             }
             if self.dry_run {
-                if request.sent().is_some() {
+                if order.design.sent().is_some() {
                     session.note(
                         "the daemon carries the instructions out: the plan has the base alone",
                     );
                 }
-                return self.print_plans(&images, request.left_out());
+                return self.print_plans(&images, &left_out);
             }
             if self.registry.is_some() && !self.push {
                 session.note("nothing is pushed without --push");
             }
             tracing::info!("engine {}: {reason}", engine.name());
-            let name = self.name.as_deref().unwrap_or(request.name());
+            let name = self.name.as_deref().unwrap_or(order.design.name());
             let naming = Naming {
                 name: name.to_owned(),
                 tag: self.tag.clone(),
                 index: self.tags.index(),
             };
-            let reviewer = Reviewer {
-                nodes: request.nodes(),
-                session,
-            };
+            let today = Zoned::now().date();
             let job = Job {
                 publication: &Publication::new(&images, &naming)?,
                 registry: &registry,
-                progress,
+                progress: Arc::clone(&progress),
                 created,
                 existing: self.tags.existing(),
-                review: &|outlooks| reviewer.review(outlooks),
-                sent: request.sent(),
+                review: &|outlooks| review(outlooks, &nodes, today, session),
+                sent: order.design.sent(),
             };
             let mut destinations = self.destinations();
             self.check_format(engine, &destinations)?;
@@ -262,7 +268,7 @@ impl Build {
             } else {
                 "written"
             };
-            self.print(&delivered, kept, request.left_out())
+            self.print(&delivered, kept, &left_out)
         })
     }
 
@@ -333,22 +339,6 @@ impl Build {
         destinations: &[Destination],
         job: Job<'_>,
     ) -> Result<Delivered, Failure> {
-        // Dropped with this work, so that the end of the program does not wait for its threads.
-        let cancelled = CancelOnDrop::default();
-        let options = AssembleOptions {
-            compression: self.compression.into(),
-            created: job.created,
-            cancelled: Arc::clone(&cancelled.0),
-        };
-        let engine = DirectEngine::new(options, Arc::clone(&job.progress));
-        let making = async {
-            let made = engine.make(job.publication).await?;
-            Ok(made
-                .into_iter()
-                .map(Box::new)
-                .map(Made::Assembled)
-                .collect())
-        };
         let delivery = Delivery {
             registry: job.registry,
             progress: job.progress,
@@ -357,7 +347,9 @@ impl Build {
             existing: job.existing,
             review: job.review,
         };
-        Ok(Box::pin(delivery.deliver(job.publication, making)).await?)
+        let compression = self.compression.into();
+        let delivering = deliver_directly(job.publication, compression, job.created, &delivery);
+        Ok(delivering.await?)
     }
 
     /// Where the images were asked to go; nowhere where nothing was said. The registry comes first:
@@ -434,7 +426,7 @@ fn default_layout(publication: &Publication<'_>) -> Destination {
 }
 
 /// The time that new layers carry, as reproducible builds ask for it.
-fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
+pub(super) fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
     let Some(text) = std::env::var_os("SOURCE_DATE_EPOCH") else {
         return Ok(None);
     };
@@ -447,14 +439,4 @@ fn source_date_epoch() -> Result<Option<Timestamp>, Failure> {
             Failure::usage(anyhow!("invalid SOURCE_DATE_EPOCH {text:?}"))
                 .hint("set it to seconds since 1970, or unset it")
         })
-}
-
-/// Tells threads that work for a build to stop when the build is given up.
-#[derive(Default)]
-struct CancelOnDrop(Arc<AtomicBool>);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -12,12 +13,13 @@ use super::build::image_name;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{DockerfileArgs, RecipeArgs, build_arguments};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments, noting};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::convert::{Conversion, Obstacle, obstacles};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
+use crate::engine::order::{LookingError, Means};
 use crate::engine::plans::{PlanError, PlannedImage};
 use crate::foreign::Foreign;
 
@@ -61,22 +63,29 @@ impl Convert {
         }
         let arguments = build_arguments(&self.arguments);
         let wanted = self.recipe.read(&self.dockerfile, arguments, session)?;
-        let Some(stages) = wanted.stages() else {
+        let Wanted { order, .. } = wanted;
+        let Some(stages) = order.design.stages() else {
             let problem = anyhow!("convert takes a Dockerfile, and this is a recipe already");
             return Err(Failure::usage(problem).hint("name a Dockerfile, or a folder with one"));
         };
         let folder = match &self.output {
             Some(file) => file.parent().unwrap_or(Path::new("")),
-            None => wanted.context(),
+            None => order.design.context(),
         };
-        let mut supply = wanted.supply(Manner::Pinned, session)?;
-        let registry = self.recipe.connect(progress::display(session))?;
+        let mut supply = order.supply(Manner::Pinned, session.cache.downloads(), noting())?;
+        let progress = progress::display(session);
+        let registry = self.recipe.connect(Arc::clone(&progress))?;
+        let library = session.cache.library(&registry, &progress);
+        let means = Means {
+            registry: &registry,
+            library: &library,
+            progress: &progress,
+            tell: session,
+        };
         let planned = registry_args::run(async {
-            let mut images = wanted.plan(true, &registry, session).await?;
-            let bringing = wanted.bring(&mut images, &registry, &mut supply, session);
-            bringing.await?;
-            let purpose = Purpose::Layers;
-            let looking = wanted.look(&mut images, purpose, &registry, &mut supply, session);
+            let mut images = order.plan(true, &means).await?;
+            order.bring(&mut images, &mut supply, &means).await?;
+            let looking = order.look(&mut images, Purpose::Layers, &mut supply, &means);
             looking.await?;
             Ok(images)
         });
@@ -84,13 +93,13 @@ impl Convert {
             Ok(images) => {
                 let convert = |image: &PlannedImage| {
                     let conversion = Conversion {
-                        name: self.name.as_deref().unwrap_or(wanted.name()),
+                        name: self.name.as_deref().unwrap_or(order.design.name()),
                         plan: &image.plan,
                         inside: image.base.inside.as_ref(),
                         looked: image.stages.depend_on(stages.base()),
                         dockerfile: stages.file(),
                         base: stages.base(),
-                        base_registry: wanted.base_registry(),
+                        base_registry: &order.base_registry,
                         folder,
                     };
                     conversion.recipe()
@@ -104,7 +113,7 @@ impl Convert {
                 }
                 texts.into_iter().next().unwrap_or(Ok(String::new()))
             }
-            Err(failure) => match failure.cause::<PlanError>() {
+            Err(failure) => match planning(&failure) {
                 Some(PlanError::Dockerfile(error)) => Err(obstacles(error, stages.file())),
                 _ => return Err(failure),
             },
@@ -156,6 +165,14 @@ impl Convert {
         };
         session.note(format_args!("{count} {lines} in the way of a recipe"));
         Ok(Answer::No)
+    }
+}
+
+/// Why there is no plan, where that is what failed.
+fn planning(failure: &Failure) -> Option<&PlanError> {
+    match failure.cause::<LookingError>() {
+        Some(LookingError::Plan(error)) => Some(error),
+        _ => failure.cause(),
     }
 }
 

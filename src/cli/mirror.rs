@@ -8,7 +8,7 @@ use clap::Args;
 use indicatif::BinaryBytes;
 
 use super::Answer;
-use super::base::{MatchArg, tell_what_was_looked_at};
+use super::base::MatchArg;
 use super::complete;
 use super::failure::Failure;
 use super::hosts::HostArgs;
@@ -16,6 +16,7 @@ use super::output::{Format, write_json, write_result};
 use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
+use crate::engine::order::tell_what_was_looked_at;
 use crate::foreign::Foreign;
 use crate::inspect::library::FactsMaker;
 use crate::oci::base::{BaseName, BaseRepository, NAMES};

@@ -1,6 +1,7 @@
 //! `wincimg render`: the Dockerfile that makes an image, and the folder to build it from.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -10,12 +11,13 @@ use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
-use super::recipe_args::{DockerfileArgs, RecipeArgs};
+use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, noting};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{self, DOCKERFILE, Rendered, render};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
+use crate::engine::order::Means;
 use crate::engine::plans::PlannedImage;
 
 /// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
@@ -52,24 +54,30 @@ struct Written {
 impl Render {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         self.recipe.refuse_dockerfile()?;
-        let wanted = self
-            .recipe
-            .read(&DockerfileArgs::default(), Vec::new(), session)?;
+        let options = DockerfileArgs::default();
+        let Wanted { order, .. } = self.recipe.read(&options, Vec::new(), session)?;
         let manner = match self.output {
             Some(_) => Manner::Pinned,
             None => Manner::Offline,
         };
-        let mut supply = wanted.supply(manner, session)?;
-        let drafts = wanted.drafts()?;
-        wanted.check_pins(&drafts, &supply)?;
+        let mut supply = order.supply(manner, session.cache.downloads(), noting())?;
+        let drafts = order.drafts()?;
+        order.check_pins(&drafts, &supply)?;
         for draft in drafts {
             dockerfile::rehearse(&draft)?;
         }
-        let registry = self.recipe.connect(progress::display(session))?;
+        let progress = progress::display(session);
+        let registry = self.recipe.connect(Arc::clone(&progress))?;
+        let library = session.cache.library(&registry, &progress);
+        let means = Means {
+            registry: &registry,
+            library: &library,
+            progress: &progress,
+            tell: session,
+        };
         let images = registry_args::run(async {
-            let mut images = wanted.plan(true, &registry, session).await?;
-            let purpose = Purpose::Dockerfile;
-            let looking = wanted.look(&mut images, purpose, &registry, &mut supply, session);
+            let mut images = order.plan(true, &means).await?;
+            let looking = order.look(&mut images, Purpose::Dockerfile, &mut supply, &means);
             looking.await?;
             Ok(images)
         })?;

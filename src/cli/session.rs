@@ -1,5 +1,6 @@
 //! What commands share while they run: how much to say, and where.
 
+use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
 use tracing_subscriber::filter::{LevelFilter, Targets};
@@ -10,6 +11,7 @@ use super::cache_args::CacheArgs;
 use super::failure::label;
 use super::typed;
 use crate::foreign::Foreign;
+use crate::progress::Tell;
 
 /// One run of the program.
 #[derive(Debug)]
@@ -37,16 +39,16 @@ impl Session {
     }
 
     /// Tells the user something that is not the result.
-    pub(super) fn note(&self, message: impl std::fmt::Display) {
+    pub(super) fn note(&self, message: impl Display) {
         self.say("note:", "36", message);
     }
 
     /// Tells the user something that may need attention.
-    pub(super) fn warn(&self, message: impl std::fmt::Display) {
+    pub(super) fn warn(&self, message: impl Display) {
         self.say("warning:", "33", message);
     }
 
-    fn say(&self, word: &str, colour_code: &str, message: impl std::fmt::Display) {
+    fn say(&self, word: &str, colour_code: &str, message: impl Display) {
         if !self.quiet {
             let word = label(word, colour_code, self.colour);
             // Nobody is left to tell when stderr is gone.
@@ -71,6 +73,16 @@ impl Session {
             .with(wanted)
             .with(lines)
             .init();
+    }
+}
+
+impl Tell for Session {
+    fn note(&self, message: &dyn Display) {
+        Self::note(self, message);
+    }
+
+    fn warn(&self, message: &dyn Display) {
+        Self::warn(self, message);
     }
 }
 

@@ -40,6 +40,12 @@ use crate::windows::search_path::PathError;
 
 use view::View;
 
+/// Whether the text has a `FROM`, without which it is no Dockerfile and nothing can be found in it.
+pub fn has_from(text: &str) -> bool {
+    let file = source::Dockerfile::read(text);
+    file.instructions.iter().any(|it| it.keyword == "FROM")
+}
+
 /// A Dockerfile, and what it needs beside it.
 #[derive(Debug, Clone, Default)]
 pub struct Rendered {

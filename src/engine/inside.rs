@@ -63,7 +63,7 @@ pub async fn look_inside(
     library: &Library,
     registry: &Registry,
     purpose: Purpose,
-    tell: &dyn Fn(String),
+    tell: &(dyn Fn(String) + Sync),
 ) -> Result<Vec<Look>, LookError> {
     let bases = bases(images, purpose);
     let looks = bases.iter().map(|(base, needs)| async move {

@@ -248,12 +248,6 @@ pub fn lint(source: &str, options: &Options) -> Vec<Finding> {
     findings
 }
 
-/// Whether the text has a `FROM`, without which it is no Dockerfile and nothing can be found in it.
-pub fn has_from(source: &str) -> bool {
-    let file = Dockerfile::read(source);
-    file.instructions.iter().any(|it| it.keyword == "FROM")
-}
-
 fn find(source: &str, options: &Options) -> Vec<Finding> {
     let file = Dockerfile::read(source);
     let stages = stage::stages(&file, options);

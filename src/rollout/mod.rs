@@ -14,6 +14,7 @@ mod notices;
 mod placement;
 mod plan;
 mod prospects;
+mod served;
 mod simulate;
 
 use std::collections::BTreeMap;
@@ -35,6 +36,7 @@ pub use notices::Notice;
 pub use placement::{Placement, Selection};
 pub use plan::{Action, Plan};
 pub use prospects::{Prospect, Starts, Subject, Tally, decides};
+pub use served::review;
 pub use simulate::{Named, Simulation, apply_hotfix};
 
 use finding::Judge;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use clap::Args;
 use jiff::Timestamp;
 
-use super::{Job, Reason};
+use super::Job;
 use crate::cli::check_compat::IsolationArg;
 use crate::cli::complete;
 use crate::cli::docker_args::DockerArgs;
@@ -13,6 +13,7 @@ use crate::cli::failure::Failure;
 use crate::cli::recipe_args::build_arguments;
 use crate::dockerfile::stages::Stages;
 use crate::dockerfile::{Rendered, render};
+use crate::engine::choice::Reason;
 use crate::engine::delivery::{Delivered, Delivery, Destination, Made};
 use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Info, Preflight};
 use crate::engine::plans::PlannedImage;

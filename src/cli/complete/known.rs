@@ -9,9 +9,9 @@ use clap_complete::engine::{
 };
 
 use super::typed;
-use crate::cli::recipe_args::{dockerfile_of, is_dockerfile};
 use crate::cluster::live;
 use crate::dockerfile::Outline;
+use crate::engine::design::{dockerfile_of, is_dockerfile};
 use crate::oci::base::NAMES;
 use crate::oci::layout::Layout;
 use crate::recipe::{Recipe, VariableType, shipped};

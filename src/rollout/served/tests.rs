@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use jiff::Zoned;
 use proptest::prelude::*;
 
 use super::*;
@@ -26,6 +27,10 @@ const BUILDS: [(u32, &[u32]); 8] = [
     (25398, &[1, 950]),
     (26100, &[1742, 2033]),
 ];
+
+fn today() -> Date {
+    Zoned::now().date()
+}
 
 fn version() -> impl Strategy<Value = WindowsVersion> {
     proptest::sample::select(BUILDS.to_vec()).prop_flat_map(|(build, revisions)| {
@@ -231,7 +236,7 @@ proptest! {
         let is_modern = is_modern && kept.is_empty();
         for outlook in publication.outlooks(&kept) {
             let served: Vec<Node> = hosts_of(&outlook, &nodes);
-            let warnings = match look(&outlook, &nodes) {
+            let warnings = match look(&outlook, &nodes, today()) {
                 Ok(warnings) => warnings,
                 Err(error) => {
                     prop_assert!(!is_modern, "{error}");
@@ -287,6 +292,10 @@ fn hosts_on_both_sides_of_a_line_are_named_with_their_tags() {
     let alone = publication(&images, IndexWhen::Never).unwrap();
     assert!(alone.index.is_none());
     for outlook in alone.outlooks(&[]) {
-        assert_eq!(look(&outlook, &nodes), Ok(Vec::new()), "{outlook:?}");
+        assert_eq!(
+            look(&outlook, &nodes, today()),
+            Ok(Vec::new()),
+            "{outlook:?}"
+        );
     }
 }

@@ -1,39 +1,34 @@
 //! What will be published, seen by the hosts that it is for: with the eyes of `check-compat`, so that
 //! a build that ends well is one that the check of it finds nothing against.
 
-use jiff::Zoned;
+use jiff::civil::Date;
 
-use crate::cli::session::Session;
+use super::{Content, Image, Request, Rollout, Variant};
 use crate::cluster::nodes::{Node, NodeList};
 use crate::engine::delivery::Unserved;
 use crate::engine::plans::TargetHost;
 use crate::engine::publication::{Line, Outlook};
-use crate::rollout::{Content, Image, Request, Rollout, Variant};
+use crate::progress::Tell;
 use crate::windows::compat::{HostBuild, Isolation, Outcome, Runtime};
 
-/// Looks at what tags will mean.
-pub(super) struct Reviewer<'a> {
-    /// The hosts of the build.
-    pub(super) nodes: &'a [Node],
-    /// Who is told what deserves a look.
-    pub(super) session: &'a Session,
-}
-
-impl Reviewer<'_> {
-    /// Refuses what does not start everywhere, and warns of what a strict check would not accept.
-    pub(super) fn review(&self, outlooks: &[Outlook<'_>]) -> Result<(), Unserved> {
-        for outlook in outlooks {
-            for warning in look(outlook, self.nodes)? {
-                self.session
-                    .warn(format_args!("{}: {warning}", outlook.tag));
-            }
+/// Refuses what does not start everywhere, and warns of what a strict check would not accept on that
+/// day.
+pub fn review(
+    outlooks: &[Outlook<'_>],
+    nodes: &[Node],
+    today: Date,
+    tell: &dyn Tell,
+) -> Result<(), Unserved> {
+    for outlook in outlooks {
+        for warning in look(outlook, nodes, today)? {
+            tell.warn(&format_args!("{}: {warning}", outlook.tag));
         }
-        Ok(())
     }
+    Ok(())
 }
 
 /// What deserves a look about a tag, each once.
-fn look(outlook: &Outlook<'_>, nodes: &[Node]) -> Result<Vec<String>, Unserved> {
+fn look(outlook: &Outlook<'_>, nodes: &[Node], today: Date) -> Result<Vec<String>, Unserved> {
     // An image without Windows inside runs on any host.
     let mut of_windows = outlook
         .lines
@@ -50,7 +45,7 @@ fn look(outlook: &Outlook<'_>, nodes: &[Node]) -> Result<Vec<String>, Unserved> 
         images: vec![image(outlook)],
         plain: 1,
         isolation: Some(Isolation::Process),
-        today: Some(Zoned::now().date()),
+        today: Some(today),
         ..Request::default()
     });
     let mut warnings: Vec<String> = Vec::new();
