@@ -15,10 +15,12 @@ use serde_json::Value;
 use super::null_is_default;
 use super::workloads::WorkloadList;
 
-use crate::diagnose::{Diagnose, nearest};
+use crate::diagnose::nearest;
 
+mod error;
 mod watch;
 
+pub use error::LiveError;
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 
 /// How many objects a page has, as kubectl asks for.
@@ -29,6 +31,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// How often a list is begun again whose pages became too old.
 const RESTARTS: usize = 3;
+
+/// What grants a check its rights.
+const ROLE: &str = "templates/ci/kubernetes/rbac.yaml";
 
 /// Where the nodes are.
 const NODES: &str = "/api/v1/nodes";
@@ -50,6 +55,7 @@ const WORKLOADS: [(&str, &str, &str); 8] = [
 pub struct Cluster {
     client: Client,
     address: String,
+    granted_by: &'static str,
 }
 
 /// Which workloads.
@@ -59,122 +65,6 @@ pub struct Scope {
     pub namespace: Option<String>,
     /// Only those whose labels match, as kubectl's `--selector` has it.
     pub selector: Option<String>,
-}
-
-/// A cluster that did not say what was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum LiveError {
-    /// The kubeconfig is missing or invalid.
-    #[error("cannot find out which cluster to ask")]
-    Config(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// A context that is not in the kubeconfig.
-    #[error("no context {name:?} in the kubeconfig")]
-    NoContext {
-        /// What was asked for.
-        name: String,
-        /// The one that was probably meant.
-        nearest: Option<String>,
-    },
-    /// 401: missing or wrong credentials.
-    #[error("{address} refused the credentials (401): {message}")]
-    Unauthorized {
-        /// The API server.
-        address: String,
-        /// Its words.
-        message: String,
-    },
-    /// 403: whoever asks may not see this.
-    #[error("{address} refused to list {what} (403): {message}")]
-    Forbidden {
-        /// The API server.
-        address: String,
-        /// What was asked for.
-        what: String,
-        /// Its words.
-        message: String,
-    },
-    /// Any other answer that is none.
-    #[error("{address} did not list {what} ({code}): {message}")]
-    Refused {
-        /// The API server.
-        address: String,
-        /// What was asked for.
-        what: String,
-        /// The HTTP status.
-        code: u16,
-        /// Its words.
-        message: String,
-    },
-    /// Nothing came.
-    #[error("{address} did not list {what} within {} s", PATIENCE.as_secs())]
-    Silent {
-        /// The API server.
-        address: String,
-        /// What was asked for.
-        what: String,
-    },
-    /// The list changes faster than it can be read.
-    #[error("{address} let the list of {what} expire before its last page, {RESTARTS} times")]
-    Forgotten {
-        /// The API server.
-        address: String,
-        /// What was asked for.
-        what: String,
-    },
-    /// The connection or the answer is broken.
-    #[error("cannot list {what} from {address}")]
-    Broken {
-        /// The API server.
-        address: String,
-        /// What was asked for.
-        what: String,
-        /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// An object has a field of the wrong type.
-    #[error("{object}: {problem}")]
-    Object {
-        /// Its kind and name.
-        object: String,
-        /// What is wrong.
-        problem: String,
-    },
-}
-
-impl Diagnose for LiveError {
-    fn hint(&self) -> Option<String> {
-        let hint = match self {
-            Self::NoContext {
-                nearest: Some(near),
-                ..
-            } => {
-                return Some(format!(
-                    "did you mean {near:?}? `kubectl config get-contexts` lists them"
-                ));
-            }
-            Self::NoContext { .. } => "`kubectl config get-contexts` lists them",
-            Self::Config(_) => {
-                "set KUBECONFIG, or name one of `kubectl config get-contexts` with --context"
-            }
-            Self::Unauthorized { .. } => {
-                "log in again, and check with `kubectl get nodes` in the same context"
-            }
-            Self::Broken { .. } | Self::Silent { .. } => {
-                "check with `kubectl get nodes` in the same context"
-            }
-            Self::Forbidden { .. } => {
-                "kubectl apply -f templates/ci/kubernetes/rbac.yaml grants what is needed"
-            }
-            _ => return None,
-        };
-        Some(hint.to_owned())
-    }
-}
-
-impl LiveError {
-    fn is_gone(&self) -> bool {
-        matches!(self, Self::Refused { code: 410, .. })
-    }
 }
 
 /// A page of a list.
@@ -237,6 +127,7 @@ impl Cluster {
         Ok(Self {
             client,
             address: address.trim_end_matches('/').to_owned(),
+            granted_by: ROLE,
         })
     }
 
@@ -309,6 +200,7 @@ impl Cluster {
         Err(LiveError::Forgotten {
             address: self.address.clone(),
             what: what.to_owned(),
+            times: RESTARTS,
         })
     }
 
@@ -320,24 +212,40 @@ impl Cluster {
     ) -> Result<(Vec<T>, String), LiveError> {
         let mut parameters = ListParams::default().limit(PAGE);
         parameters.label_selector = selector.map(str::to_owned);
+        let what = format!("list {what}");
         let mut items = Vec::new();
         loop {
             let request = Request::new(path)
                 .list(&parameters)
-                .map_err(|error| self.error(what, kube::Error::BuildRequest(error)))?;
+                .map_err(|error| self.error(&what, kube::Error::BuildRequest(error)))?;
             let answer = self.client.request::<Page<T>>(request);
-            let page = tokio::time::timeout(PATIENCE, answer)
-                .await
-                .map_err(|_| LiveError::Silent {
-                    address: self.address.clone(),
-                    what: what.to_owned(),
-                })?
-                .map_err(|error| self.error(what, error))?;
+            let page = self.within(PATIENCE, &what, answer).await?;
             items.extend(page.items);
             if page.metadata.next.is_empty() {
                 return Ok((items, page.metadata.resource_version));
             }
             parameters.continue_token = Some(page.metadata.next);
+        }
+    }
+
+    /// An answer, if it comes in time.
+    async fn within<T>(
+        &self,
+        patience: Duration,
+        what: &str,
+        answer: impl Future<Output = Result<T, kube::Error>>,
+    ) -> Result<T, LiveError> {
+        match tokio::time::timeout(patience, answer).await {
+            Ok(answer) => answer.map_err(|error| self.error(what, error)),
+            Err(_) => Err(self.silence(patience, what)),
+        }
+    }
+
+    fn silence(&self, patience: Duration, what: &str) -> LiveError {
+        LiveError::Silent {
+            address: self.address.clone(),
+            what: what.to_owned(),
+            patience,
         }
     }
 
@@ -367,6 +275,7 @@ impl Cluster {
                 address,
                 what,
                 message,
+                granted_by: self.granted_by,
             },
             code => LiveError::Refused {
                 address,

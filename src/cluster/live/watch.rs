@@ -4,24 +4,33 @@ use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::time::Duration;
 
+use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use futures_util::{Stream, StreamExt};
 use kube::core::WatchEvent;
 use kube::core::params::WatchParams;
 use kube::core::request::Request;
 
-use super::{Cluster, LiveError, NODES};
+use super::{Cluster, LiveError, NODES, PATIENCE};
 use crate::cluster::nodes::{NodeList, NodeObject};
 
 /// A server ends a watch about every five minutes anyway; this keeps it from being the network's
 /// decision.
 const WATCH_SECONDS: u32 = 290;
 
+/// A server sends a bookmark every minute, and ends a watch by then. What stays silent for longer has
+/// lost its connection without a word, as behind a load balancer that forgot it.
+const IDLE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 30);
+
 /// How long to wait before a watch is begun again, so that a server which ends every one at once is
 /// not overrun.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// How often in a row a watch may fail: an API server that is updated is away for a while.
-const FAILURES: usize = 30;
+/// The first and the longest wait after a failure, before chance adds to it.
+const BACK_OFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
+
+/// How often in a row a watch may fail, for somebody who waits: an API server that is updated is away
+/// for a while.
+const FAILURES: usize = 20;
 
 type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent<NodeObject>, kube::Error>> + Send>>;
 
@@ -37,7 +46,9 @@ pub struct NodeWatch {
     cluster: Cluster,
     nodes: NodeSnapshot,
     events: Option<Events>,
-    has_begun: bool,
+    pause: Duration,
+    failures: usize,
+    waits: ExponentialBackoff,
     waiting: VecDeque<NodeChange>,
 }
 
@@ -76,51 +87,56 @@ impl NodeWatch {
             cluster,
             nodes,
             events: None,
-            has_begun: false,
+            pause: Duration::ZERO,
+            failures: 0,
+            waits: waits(),
             waiting: VecDeque::new(),
         }
     }
 
-    /// The next change that matters for what starts on a node: heartbeats do not.
+    /// The next change that matters for what starts on a node: heartbeats do not. Fails for good where
+    /// the server refuses, or is away for too long.
     pub async fn next(&mut self) -> Result<NodeChange, LiveError> {
-        let mut failures = 0;
         loop {
             if let Some(change) = self.waiting.pop_front() {
                 return Ok(change);
             }
             match self.step().await {
-                Ok(()) => failures = 0,
-                Err(LiveError::Unauthorized { address, message }) => {
-                    return Err(LiveError::Unauthorized { address, message });
-                }
-                Err(error @ LiveError::Forbidden { .. }) => return Err(error),
-                Err(error) => {
-                    self.events = None;
-                    failures += 1;
-                    if failures > FAILURES {
-                        return Err(error);
-                    }
-                }
+                Err(error) if error.is_refusal() || self.failures > FAILURES => return Err(error),
+                _ => {}
             }
         }
     }
 
-    /// Takes one event in, or begins the watch, or lists again where the watch became too old.
+    /// Begins the watch, takes one event in, or lists again where the watch became too old. After a
+    /// failure the next step waits before it begins again.
     async fn step(&mut self) -> Result<(), LiveError> {
-        let events = match &mut self.events {
-            Some(events) => events,
-            none => {
-                if std::mem::replace(&mut self.has_begun, true) {
-                    tokio::time::sleep(PAUSE).await;
+        let done = self.try_step().await;
+        if done.is_err() {
+            self.events = None;
+            self.failures += 1;
+            self.pause = self.waits.next().unwrap_or(BACK_OFF.1);
+        }
+        done
+    }
+
+    async fn try_step(&mut self) -> Result<(), LiveError> {
+        let Some(events) = &mut self.events else {
+            tokio::time::sleep(self.pause).await;
+            self.pause = PAUSE;
+            return match open(&self.cluster, &self.nodes.version).await {
+                Ok(events) => {
+                    self.events = Some(events);
+                    Ok(())
                 }
-                match open(&self.cluster, &self.nodes.version).await {
-                    Ok(events) => none.insert(events),
-                    Err(error) if error.is_gone() => return self.list_again().await,
-                    Err(error) => return Err(error),
-                }
-            }
+                Err(error) if error.is_gone() => self.list_again().await,
+                Err(error) => Err(error),
+            };
         };
-        match events.next().await {
+        let Ok(event) = tokio::time::timeout(IDLE, events.next()).await else {
+            return Err(self.cluster.silence(IDLE, "watch nodes"));
+        };
+        match event {
             // The server ends every watch after a while.
             None => self.events = None,
             Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => {
@@ -135,14 +151,15 @@ impl NodeWatch {
                 self.nodes.version = bookmark.metadata.resource_version;
             }
             Some(Ok(WatchEvent::Error(status))) => {
-                let error = self.cluster.error("nodes", kube::Error::Api(status));
+                let error = self.cluster.error("watch nodes", kube::Error::Api(status));
                 if error.is_gone() {
                     return self.list_again().await;
                 }
                 return Err(error);
             }
-            Some(Err(error)) => return Err(self.cluster.error("nodes", error)),
+            Some(Err(error)) => return Err(self.cluster.error("watch nodes", error)),
         }
+        (self.failures, self.waits) = (0, waits());
         Ok(())
     }
 
@@ -179,16 +196,24 @@ impl NodeWatch {
     }
 }
 
+/// How long to wait before each try after a failure: never quite the same, so that replicas do not
+/// come all at once.
+fn waits() -> ExponentialBackoff {
+    ExponentialBuilder::default()
+        .with_min_delay(BACK_OFF.0)
+        .with_max_delay(BACK_OFF.1)
+        .with_jitter()
+        .without_max_times()
+        .build()
+}
+
 async fn open(cluster: &Cluster, version: &str) -> Result<Events, LiveError> {
     let parameters = WatchParams::default().timeout(WATCH_SECONDS);
     let request = Request::new(NODES)
         .watch(&parameters, version)
-        .map_err(|error| cluster.error("nodes", kube::Error::BuildRequest(error)))?;
-    let events = cluster
-        .client
-        .request_events::<NodeObject>(request)
-        .await
-        .map_err(|error| cluster.error("nodes", error))?;
+        .map_err(|error| cluster.error("watch nodes", kube::Error::BuildRequest(error)))?;
+    let answer = cluster.client.request_events::<NodeObject>(request);
+    let events = cluster.within(PATIENCE, "watch nodes", answer).await?;
     Ok(Box::pin(events))
 }
 
