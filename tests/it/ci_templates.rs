@@ -64,11 +64,13 @@ fn workload(folder: &std::path::Path) {
 #[test]
 fn the_action_runs_the_script_with_every_input() {
     let action = &documents("github/check-compat/action.yml")[0];
-    let step = &action["runs"]["steps"][0];
+    let [install, step] = [0, 1].map(|step| &action["runs"]["steps"][step]);
+    assert!(install["run"].as_str().unwrap().contains("install.sh"));
     assert!(step["run"].as_str().unwrap().contains("check-compat.sh"));
     let environment = step["env"].as_object().unwrap();
     let inputs = action["inputs"].as_object().unwrap();
-    assert_eq!(environment.len(), inputs.len());
+    let of_install = install["env"].as_object().unwrap();
+    assert_eq!(environment.len() + of_install.len(), inputs.len());
     let script = fs::read_to_string(format!("{TEMPLATES}/check-compat.sh")).unwrap();
     for name in environment.keys() {
         assert!(script.contains(&format!("${{{name}:-")), "{name}");

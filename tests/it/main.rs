@@ -31,6 +31,7 @@ mod examples;
 mod examples_windows;
 mod fake_catalog;
 mod foreign_text;
+mod github_action;
 mod guesses;
 mod hive;
 #[path = "../hostile/mod.rs"]
@@ -80,4 +81,5 @@ mod terminal;
 mod try_image;
 mod unpacking;
 mod words;
+mod workflows;
 mod zoo;

@@ -1,0 +1,129 @@
+//! The workflows for GitHub: that they are well-formed, and that they may and run no more than they
+//! need.
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::programs::skip;
+
+const HERE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Each workflow's name, text and meaning.
+fn workflows() -> Vec<(String, String, Value)> {
+    let mut found: Vec<_> = fs::read_dir(Path::new(HERE).join(".github/workflows"))
+        .unwrap()
+        .map(|entry| {
+            let path = entry.unwrap().path();
+            let text = fs::read_to_string(&path).unwrap();
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let meaning = serde_saphyr::from_str(&text).unwrap();
+            (name, text, meaning)
+        })
+        .collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    assert!(!found.is_empty());
+    found
+}
+
+/// A program that `tests/run` installs beside Python.
+fn of_python(name: &str) -> Option<PathBuf> {
+    let program = Path::new(HERE).join("target/venv/bin").join(name);
+    if program.is_file() {
+        return Some(program);
+    }
+    skip(&format!("{name} is missing; tests/run installs it"));
+    None
+}
+
+#[test]
+fn actionlint_and_shellcheck_find_nothing() {
+    let (Some(actionlint), Some(shellcheck)) = (of_python("actionlint"), of_python("shellcheck"))
+    else {
+        return;
+    };
+    let output = Command::new(actionlint)
+        .args(["-no-color", "-shellcheck"])
+        .arg(&shellcheck)
+        .current_dir(HERE)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    let scripts = ["actions/setup/install.sh", "templates/ci/check-compat.sh"];
+    let output = Command::new(shellcheck)
+        .args(scripts)
+        .current_dir(HERE)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+}
+
+/// A tag can be moved to other code; a commit cannot.
+#[test]
+fn what_others_wrote_is_pinned_by_commit() {
+    for (name, text, _) in workflows() {
+        let uses = text.lines().filter_map(|line| line.split_once("uses: "));
+        for (_, what) in uses.filter(|(_, what)| !what.starts_with("./")) {
+            let (action, version) = what.split_once(" # v").unwrap_or((what, ""));
+            let (_, commit) = action.split_once('@').unwrap();
+            assert!(
+                commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()),
+                "{name}: {what}"
+            );
+            assert!(!version.is_empty(), "{name}: {what}");
+        }
+    }
+}
+
+#[test]
+fn a_workflow_may_read_unless_a_job_says_why_more() {
+    for (name, text, workflow) in workflows() {
+        assert_eq!(workflow["permissions"]["contents"], "read", "{name}");
+        assert_eq!(workflow["permissions"].as_object().unwrap().len(), 1);
+        assert!(workflow["concurrency"]["group"].is_string(), "{name}");
+        for (job, content) in workflow["jobs"].as_object().unwrap() {
+            let limit = content["timeout-minutes"].as_u64();
+            let is_called = content["uses"].is_string();
+            assert!(
+                is_called || limit.is_some_and(|limit| limit <= 120),
+                "{name}: {job}"
+            );
+        }
+        let mut writes = text.lines().filter(|line| line.contains(": write"));
+        assert!(writes.all(|line| line.contains(": write # ")), "{name}");
+        // A value of an event in a script is a way for strangers to write the script.
+        for script in scripts(&workflow) {
+            assert!(!script.contains("${{"), "{name}: {script}");
+        }
+    }
+}
+
+fn scripts(workflow: &Value) -> Vec<String> {
+    let jobs = workflow["jobs"].as_object().unwrap().values();
+    let steps = jobs.filter_map(|job| job["steps"].as_array()).flatten();
+    steps
+        .filter_map(|step| Some(step["run"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// What a workflow runs of this tree is there.
+#[test]
+fn the_scripts_that_are_run_exist() {
+    for (name, _, workflow) in workflows() {
+        for script in scripts(&workflow) {
+            let words = script.split(|c: char| c.is_whitespace() || "\"'|;()".contains(c));
+            for word in words.filter(|word| {
+                ["tests/", "packaging/", "actions/"]
+                    .iter()
+                    .any(|folder| word.trim_start_matches("./").starts_with(folder))
+            }) {
+                assert!(Path::new(HERE).join(word).exists(), "{name}: {word}");
+            }
+        }
+    }
+}
