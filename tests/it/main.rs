@@ -80,6 +80,7 @@ mod support;
 mod terminal;
 mod try_image;
 mod unpacking;
+mod windows_proof;
 mod words;
 mod workflows;
 mod zoo;

@@ -93,7 +93,7 @@ fn arguments<'a>(fields: impl Iterator<Item = &'a str>) -> Vec<String> {
 }
 
 /// The same values in every run.
-fn sample<T>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
+pub(crate) fn sample<T>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
     let mut runner = TestRunner::deterministic();
     (0..count)
         .map(|_| strategy.new_tree(&mut runner).unwrap().current())
@@ -101,11 +101,11 @@ fn sample<T>(strategy: impl Strategy<Value = T>, count: usize) -> Vec<T> {
 }
 
 /// Arguments made of what trips readers up.
-fn argument(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
+pub(crate) fn argument(pieces: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop::collection::vec(prop::sample::select(pieces), 0..7).prop_map(|pieces| pieces.concat())
 }
 
-const PIECES: &[&str] = &[
+pub(crate) const PIECES: &[&str] = &[
     "\"",
     "\\",
     "\\\"",

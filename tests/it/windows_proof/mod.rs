@@ -1,0 +1,196 @@
+//! What is to be shown on Windows, as far as Linux can try it: that the folder for it is made, that its
+//! programs are well-formed, and that its cases are those of the tests here.
+#![allow(clippy::unwrap_used)]
+
+mod lines;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use wincimg::oci::reference::parse_reference;
+use wincimg::oci::store::Sink;
+
+use crate::support::component;
+use crate::support::fake_registry::FakeRegistry;
+use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
+use crate::support::kernel;
+use crate::support::places::{json_in, registry};
+use crate::support::powershell::syntax_errors;
+
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/windows");
+const VERSION: &str = "10.0.20348.2402";
+const DELTAS: [&str; 5] = [
+    "System_Delta",
+    "Software_Delta",
+    "Sam_Delta",
+    "Security_Delta",
+    "DefaultUser_Delta",
+];
+
+fn script() -> String {
+    fs::read_to_string(format!("{HERE}/Prove.ps1")).unwrap()
+}
+
+/// The folder for Windows, made for stand-in bases.
+async fn prepare(out: &Path) {
+    let server = FakeRegistry::start();
+    let host = server.host();
+    let base = bottom_layer(&made_system(r"%SystemRoot%\system32"), &made_software());
+    let base = image_of(VERSION, vec![base.tar()]);
+    for name in ["nanoserver", "servercore", "servercore/iis"] {
+        let reference = parse_reference(&format!("{host}/windows/{name}:{VERSION}")).unwrap();
+        let repository = registry(&host).repository(&reference);
+        base.put(&Sink::Registry(repository.to_push_to()), Some(VERSION))
+            .await;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let output = Command::new(format!("{HERE}/prepare"))
+        .arg(out)
+        .arg("20348.2402")
+        .args(["--base-registry", &host, "--insecure-registry", "127.0.0.1"])
+        .args(["--cache-dir", "cache"])
+        .current_dir(home.path())
+        .env("DOCKER_CONFIG", home.path())
+        .env("WINCIMG", assert_cmd::cargo::cargo_bin!("wincimg"))
+        // The Update Catalog is not asked.
+        .env("HTTPS_PROXY", "http://127.0.0.1:1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_folder_for_windows_is_made_on_linux() {
+    for program in ["x86_64-w64-mingw32-gcc", "openssl", "python3"] {
+        if component(program).is_none() {
+            return;
+        }
+    }
+    let out = tempfile::tempdir().unwrap();
+    prepare(out.path()).await;
+    let out = out.path();
+    let said = json_in(&out.join("proof.json"));
+    assert_eq!(said["host_build"], "20348.2402");
+    assert_eq!(said["certificate"].as_str().unwrap().len(), 40);
+    let images = said["images"].as_array().unwrap();
+    let names: Vec<&str> = images
+        .iter()
+        .map(|image| image["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["app", "iis", "pause"]);
+    for image in images {
+        let name = image["name"].as_str().unwrap();
+        assert_eq!(
+            image["reference"],
+            format!("wincimg-proof-{name}:20348.2402")
+        );
+        assert!(out.join(image["archive"].as_str().unwrap()).is_file());
+        let hives = out.join("hives").join(name);
+        for whole in ["SYSTEM", "SOFTWARE"] {
+            assert!(hives.join("00").join(whole).is_file(), "{name}: {whole}");
+        }
+        for delta in DELTAS {
+            let delta = fs::read(hives.join("01").join(delta)).unwrap();
+            kernel::check(&delta).unwrap();
+        }
+        let report = json_in(&out.join(image["report"].as_str().unwrap()));
+        let layers = report["images"][0]["registry"]["layers"]
+            .as_array()
+            .unwrap();
+        let changes = layers.last().unwrap()["changes"].as_array().unwrap();
+        assert_known(changes);
+    }
+    for script in ["scripts/node.ps1"] {
+        assert!(out.join(script).is_file());
+    }
+    for program in ["bin/argv.exe"] {
+        assert!(fs::read(out.join(program)).unwrap().starts_with(b"MZ"));
+    }
+}
+
+/// Prove.ps1 knows the words of `inspect`.
+fn assert_known(changes: &[Value]) {
+    let script = script();
+    assert!(!changes.is_empty());
+    for change in changes {
+        let action = change["action"].as_str().unwrap();
+        assert!(
+            action == "set_value" || script.contains(&format!("'{action}'")),
+            "{change}"
+        );
+        if let Some(kind) = change["type"].as_str() {
+            assert!(script.contains(&format!("{kind} = ")), "{change}");
+        }
+    }
+}
+
+/// The grammar takes some of what Windows refuses, and refuses an empty block, which Windows takes.
+#[test]
+fn a_grammar_of_powershell_reads_the_script() {
+    let errors = syntax_errors(&script());
+    assert!(errors.is_empty(), "{errors:#?}");
+}
+
+/// Windows PowerShell takes a file without a mark of its encoding for the machine's own code page.
+#[test]
+fn the_script_is_in_ascii_and_speaks_no_newer_powershell() {
+    let script = script();
+    assert!(script.is_ascii());
+    // Operators that PowerShell 5.1 does not know.
+    for (number, line) in script.lines().enumerate() {
+        for operator in [" ?? ", "??=", " && ", " || ", "?."] {
+            let in_text = line.contains("'RUN ");
+            assert!(
+                in_text || !line.contains(operator),
+                "{}: {line}",
+                number + 1
+            );
+        }
+    }
+}
+
+#[test]
+fn mono_compiles_what_asks_windows() {
+    let Some(compiler) = component("mcs") else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(compiler)
+        // What Add-Type of Windows PowerShell compiles.
+        .args(["-langversion:5", "-warnaserror", "-target:library"])
+        .arg(format!("-out:{}/Proof.dll", folder.path().display()))
+        .arg(format!("{HERE}/Proof.cs"))
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+}
+
+/// The page beside the script has a row for each check, and no other.
+#[test]
+fn every_check_is_on_the_page() {
+    let script = script();
+    let mut checks: BTreeSet<String> = script
+        .lines()
+        .filter_map(|line| line.split_once("Register-Check -Name "))
+        .filter_map(|(_, rest)| rest.strip_prefix('\'')?.split('\'').next())
+        .map(str::to_owned)
+        .collect();
+    for name in ["pause", "app", "iis"] {
+        checks.insert(format!("registry-{name}"));
+    }
+    for name in ["hotfix", "node"] {
+        checks.insert(format!("script-{name}"));
+    }
+    let page = fs::read_to_string(format!("{HERE}/README.md")).unwrap();
+    let rows: BTreeSet<String> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(rows, checks);
+}

@@ -1,0 +1,1 @@
+@echo found by its name
