@@ -65,7 +65,7 @@ fn copied(member: &Member) -> Result<Part, ArchiveError> {
     copy.ok_or_else(|| ArchiveError::whole(&name, "it has no content"))
 }
 
-/// What was opened is no part of what a plan says.
+/// What was opened does not belong to what a plan says.
 impl PartialEq for Archives {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -53,7 +53,7 @@ impl fmt::Display for Format {
 }
 
 impl Format {
-    /// What a file is; none where it is no archive.
+    /// What a file is; none where it is not an archive.
     pub(super) fn of(mut file: impl Read + Send) -> io::Result<Option<Self>> {
         let mut start = Vec::new();
         (&mut file).take(BLOCK as u64).read_to_end(&mut start)?;

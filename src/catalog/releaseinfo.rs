@@ -168,7 +168,7 @@ impl Columns {
 
     fn update(&self, row: &[String]) -> Result<Update, &'static str> {
         let cell = |column: usize| row.get(column).map_or("", String::as_str);
-        let version: WindowsVersion = cell(self.build).parse().map_err(|_| "no build")?;
+        let version: WindowsVersion = cell(self.build).parse().map_err(|_| "expected a build")?;
         let revision = version.revision.ok_or("a build without a revision")?;
         let article = cell(self.kb);
         let kb = match article.split_whitespace().next() {
@@ -383,7 +383,7 @@ mod tests {
     fn a_row_that_cannot_be_read_is_left_out_and_quoted() {
         for (from, to, problem) in [
             ("17763.9233", "17763", "a build without a revision"),
-            ("17763.9233", "soon", "no build"),
+            ("17763.9233", "soon", "expected a build"),
             ("KB5131001", "KB51", "no KB article"),
             (
                 "2026-09-08</td><td>17763",

@@ -193,7 +193,7 @@ fn project_file(path: &Path) -> Result<(PathBuf, String), Failure> {
                 name.to_owned(),
             )),
             None => Err(
-                Failure::usage(anyhow!("{} is no .NET project", path.display()))
+                Failure::usage(anyhow!("{} is not a .NET project", path.display()))
                     .hint("name a .csproj, .fsproj or .vbproj, or its folder"),
             ),
         };

@@ -96,7 +96,7 @@ fn read_jobs(text: &str) -> Result<usize, String> {
 /// Docker Hub here, which nobody means.
 fn in_a_registry(image: &str) -> Result<Reference, Failure> {
     let not_there = |place: &str| {
-        let problem = anyhow!("{place} is in no registry, and images are mirrored from there");
+        let problem = anyhow!("{place} is not in a registry, and images are mirrored from there");
         Failure::usage(problem).hint(
             "`wincimg build` pushes what it builds with --registry … --push; skopeo copies what is on a disk already",
         )
@@ -184,12 +184,12 @@ impl Mirror {
         let has_base = wanted.iter().any(|image| matches!(image, Wanted::Base(_)));
         if has_base && !self.hosts.are_given() {
             return Err(
-                Failure::usage(anyhow!("no host says which base image it needs"))
+                Failure::usage(anyhow!("a base image needs a host to choose it for"))
                     .hint("add --host-build 17763.973 or --nodes FILE"),
             );
         }
         if !has_base && self.hosts.are_given() {
-            session.warn("the hosts are not asked: no image is base:NAME");
+            session.warn("the hosts are not used: only base:NAME is chosen by them");
         }
         Ok(wanted)
     }

@@ -103,7 +103,7 @@ pub enum WorkloadsError {
         /// The line, with a mark below the word.
         excerpt: Box<Excerpt>,
     },
-    /// A document is no Kubernetes object.
+    /// A document is not a Kubernetes object.
     #[error("line {line}: expected a Kubernetes object with a kind, found {found}")]
     NoObject {
         /// Where the document begins, counted from 1.

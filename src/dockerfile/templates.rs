@@ -69,7 +69,7 @@ pub(super) fn registry() -> Result<Handlebars<'static>, RenderError> {
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.set_prevent_indent(true);
-    // The helpers escape for a Dockerfile; HTML is none.
+    // The helpers escape for a Dockerfile, which is not HTML.
     handlebars.register_escape_fn(no_escape);
     for (name, text) in TEMPLATES {
         handlebars

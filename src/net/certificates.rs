@@ -1,7 +1,7 @@
 //! Certificates that are trusted beside the machine's, and those by which this side is known: files
 //! that the user names, and the folders in which Docker's and containers' tools look.
 //!
-//! A CA vouches for others. What is no CA, or signed itself, is accepted exactly as it is: the library
+//! A CA vouches for others. What is not a CA, or signed itself, is accepted exactly as it is: the library
 //! takes no certificate for a server's that may sign others, and many that people make for a registry
 //! of their own may.
 

@@ -376,7 +376,7 @@ impl PartialFile {
 
 impl Drop for PartialFile {
     fn drop(&mut self) {
-        // Nothing to continue is nothing to leave behind; that it stays would be no harm either.
+        // Nothing to continue is nothing to leave behind; that it stays would not harm either.
         if self.written == 0 && self.private.is_none() {
             let _ = fs::remove_file(&self.path);
         }

@@ -14,7 +14,7 @@ impl Origin {
                 .with_hint(format!("quote it: {key} = {value:?}"));
         }
         if let Some(name) = meant(error.message()) {
-            // All others beside it are no help.
+            // All others beside it do not help.
             let problem = error.message().split(", expected").next();
             return self
                 .error_at(offset, problem.unwrap_or_default())

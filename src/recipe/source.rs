@@ -22,7 +22,7 @@ pub enum FileSource {
     Text(String),
     /// A file that a server has.
     Download(Download),
-    /// The bytes themselves, which are no text.
+    /// The bytes themselves, which are not text.
     #[serde(serialize_with = "as_size")]
     Bytes(Vec<u8>),
     /// A file in an archive.

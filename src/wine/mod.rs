@@ -5,7 +5,7 @@
 //! come to; both are plain values. [`Prefix`] is a Windows of wine in a temporary folder: it takes
 //! files and registry, and runs the program as a container would.
 //!
-//! Nothing here keeps a program from the machine that it runs on. wine is no border: a program that
+//! Nothing here keeps a program from the machine that it runs on. wine is not a sandbox: a program that
 //! wants to gets at every file of whoever started it.
 
 mod error;

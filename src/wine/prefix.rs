@@ -129,7 +129,7 @@ impl Prefix {
         })
     }
 
-    /// Takes drives other than C: and links to the user's own folders away. That is no border: it
+    /// Takes drives other than C: and links to the user's own folders away. That is not a sandbox: it
     /// keeps programs from meeting by chance what is not the image's.
     fn cut_off(&self) -> Result<(), WineError> {
         let drives = self.folder.join("prefix/dosdevices");
@@ -166,7 +166,7 @@ impl Prefix {
         let account = format!("users/{}/AppData", start.user);
         drive.folder(&format!("{account}/Local/Temp"))?;
         drive.folder(&format!("{account}/Roaming"))?;
-        // Docker makes it too. Where it is no folder of the drive, wine says so.
+        // Docker makes it too. Where it is not a folder of the drive, wine says so.
         if let Ok(path) = start.working_dir.parse::<ImagePath>() {
             drive.folder(&path.components().join("/"))?;
         }

@@ -249,7 +249,10 @@ fn a_catalog_that_is_named_has_to_answer() {
 
     let listed = [&arguments[..], &[["--insecure-registry", &catalog.host]]].concat();
     let (code, answers) = checks(listed.as_flattened(), &address);
-    assert_eq!(code, 0, "the catalog's host is no registry: {answers:#?}");
+    assert_eq!(
+        code, 0,
+        "the catalog's host is not a registry: {answers:#?}"
+    );
     assert_eq!(
         answers[0]["finding"],
         "answers; updates found for KB4549949: 1"

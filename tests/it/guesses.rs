@@ -170,7 +170,7 @@ fn a_guess_is_one_question_and_changes_nothing_else() {
         assert!(log.count("GET", "/tags/list") <= 1, "{:?}", log.lines());
         assert!(log.count("GET", "/_catalog") <= 1, "{:?}", log.lines());
     }
-    // A digest is no slip of the keyboard.
+    // A digest is not a slip of the keyboard.
     let (log, served) = scripted(without_images(
         (200, "{}".to_owned()),
         (200, "{}".to_owned()),
@@ -178,7 +178,7 @@ fn a_guess_is_one_question_and_changes_nothing_else() {
     let image = format!("{}/team/app@sha256:{}", served.host(), "0".repeat(64));
     said(&served.host(), &["inspect", &image]);
     assert_eq!(log.count("GET", "/tags/list"), 0, "{:?}", log.lines());
-    // A check of many is no question of spelling.
+    // A check of many is not a spelling mistake.
     let images: Vec<String> = (0..20)
         .map(|number| format!("{}/app-{number}:1", served.host()))
         .collect();

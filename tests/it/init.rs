@@ -38,7 +38,7 @@ fn a_recipe_to_start_from_builds_as_it_is() {
         (&["init", "--dotnet", "shop"], "has no .NET project"),
         (
             &["init", "--dotnet", "shop/recipe.toml"],
-            "is no .NET project",
+            "is not a .NET project",
         ),
     ] {
         let output = site.with_no_bases(arguments).output().unwrap();

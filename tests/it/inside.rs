@@ -721,7 +721,7 @@ async fn show_says_what_is_nearest_to_what_is_not_there() {
     machine
         .run(&["base", "index", &place, "--push"])
         .code(2)
-        .stderr(contains("in no registry to push to"));
+        .stderr(contains("not in a registry to push to"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -162,7 +162,7 @@ fn a_dry_run_says_sizes_and_copies_nothing() {
     pair.mirror(&[&image, "--dry-run", "--host-build", "17763.973"])
         .assert()
         .code(0)
-        .stderr(contains("no image is base:NAME"))
+        .stderr(contains("only base:NAME is chosen by them"))
         .stdout(contains("KiB would be copied").and(contains("in 3 blobs")));
 }
 
@@ -247,7 +247,8 @@ fn wrong_usage_is_told_before_any_registry_is_asked() {
     };
     mirror(&["base:nanoserver", "--to", "repo.lan"]).stderr(contains("--host-build 17763.973"));
     mirror(&["a b", "--to", "repo.lan"]).stderr(contains("invalid image reference"));
-    mirror(&["oci:./pause", "--to", "repo.lan"]).stderr(contains("oci:./pause is in no registry"));
+    mirror(&["oci:./pause", "--to", "repo.lan"])
+        .stderr(contains("oci:./pause is not in a registry"));
     mirror(&["repo.lan/a:1", "--to", "https://repo.lan"]).stderr(contains("HOST[:PORT]"));
     mirror(&["one.lan/a:1", "two.lan/a:1", "--to", "repo.lan"])
         .stderr(contains("would both become"));

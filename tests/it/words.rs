@@ -112,7 +112,7 @@ fn what_is_not_on_docker_hub_is_told_what_to_type() {
         ),
         (
             &["mirror", "app.tar", "--to", "repo.lan"],
-            "app.tar is in no registry",
+            "app.tar is not in a registry",
         ),
         (&["inspect", "ocii:image"], "did you mean oci:image?"),
         (

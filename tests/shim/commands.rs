@@ -255,5 +255,5 @@ pub(crate) fn the_stop_time_comes_from_the_registry(wine: &Wine) {
     set(r"Services\cexecsvc", seconds, "REG_DWORD", "20");
     assert_eq!(stop_time(), "18 s");
     set(r"Services\cexecsvc", seconds, "REG_SZ", "20");
-    assert_eq!(stop_time(), "4 s", "a text is no number of seconds");
+    assert_eq!(stop_time(), "4 s", "a text is not a number of seconds");
 }

@@ -54,7 +54,7 @@ struct Indexed {
 impl Index {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         if self.push && !matches!(self.base.image, Location::Registry(_)) {
-            let problem = anyhow!("{} is in no registry to push to", self.base.image);
+            let problem = anyhow!("{} is not in a registry to push to", self.base.image);
             return Err(Failure::usage(problem).hint("leave out --push, or name the image there"));
         }
         let indexed = registry_args::run(async {

@@ -118,7 +118,7 @@ fn version(daemon: &Daemon, info: &Info, subject: &str) -> Check {
             finding(&format!(
                 "{product:?}, which does not say whether it is Windows Server"
             )),
-            "run `(Get-CimInstance Win32_OperatingSystem).Caption` there: where that is no server, \
+            "run `(Get-CimInstance Win32_OperatingSystem).Caption` there: where that is not a Windows Server, \
              build with --isolation hyperv",
         ),
         (version, _) => Check::problem(

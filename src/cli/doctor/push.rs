@@ -39,7 +39,7 @@ pub(super) fn repository_of(target: &MirrorTarget) -> Result<Reference, Failure>
             } else {
                 text.clone()
             };
-            let problem = anyhow!("--push needs a repository to try with: {text} is none");
+            let problem = anyhow!("--push needs a repository to try with: {text} is not one");
             Err(Failure::usage(problem).hint(format!(
                 "name one: --registry {place}/wincimg-doctor --push"
             )))

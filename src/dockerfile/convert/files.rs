@@ -219,7 +219,7 @@ fn bytes_of(to: &str, bytes: &[u8]) -> Result<String, Unsayable> {
         }
     }
     if bytes.len() > LONGEST {
-        let why = format!("{to} has {} bytes that are no text", bytes.len());
+        let why = format!("{to} is not a text file ({} bytes)", bytes.len());
         let help = "put the file beside the Dockerfile, and COPY it";
         return Err(Reason::new(why, help).into());
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// A text of a recipe: what looks like a variable is none.
+/// A text of a recipe: what looks like a variable is not replaced.
 pub(super) fn text(value: &str) -> String {
     quoted(&value.replace("${", "$${"))
 }

@@ -1,4 +1,4 @@
-//! What a user who is no administrator may do: Nano Server's lines run as `ContainerUser` unless the
+//! What a user who is not an administrator may do: Nano Server's lines run as `ContainerUser` unless the
 //! file says otherwise.
 //!
 //! Windows lets everybody read, and make files and folders in the drive's root and in folders that a

@@ -73,7 +73,7 @@ impl Address {
 fn host_and_port(text: &str) -> Result<(String, Option<u16>), &'static str> {
     const MISSING: &str = "the host is missing";
     if text.contains('@') {
-        return Err("daemons know no users and passwords");
+        return Err("a daemon's address cannot have a user and a password");
     }
     if text.trim_end_matches('/').contains(['/', '?', '#']) {
         return Err("a path behind the port is not supported");

@@ -55,7 +55,9 @@ pub enum NameError {
     )]
     Tagged(String),
     /// A base that wincimg makes itself.
-    #[error("{HOST_PROCESS:?} is in no registry: wincimg makes this base itself, for every host")]
+    #[error(
+        "{HOST_PROCESS:?} is not in a registry: wincimg makes this base itself, for every host"
+    )]
     HostProcess,
     /// Not a repository.
     #[error(transparent)]

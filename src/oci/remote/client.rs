@@ -87,7 +87,7 @@ impl Registry {
 }
 
 impl Registry {
-    /// The connections, for what is no registry's and is reached in the same way.
+    /// The connections, for servers that are not registries and are reached in the same way.
     pub(crate) fn http(&self) -> &Http {
         &self.0.http
     }

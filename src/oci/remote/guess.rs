@@ -21,7 +21,7 @@ const MOST_NAMES: usize = 1000;
 const LIMIT: u64 = 1024 * 1024;
 /// Tags that are named where none is like the one that was typed.
 const SHOWN: usize = 5;
-/// As many images of one run get a hint: a report of hundreds is no question of spelling.
+/// As many images of one run get a hint: a report of hundreds is not a spelling mistake.
 pub(super) const MOST_GUESSES: usize = 8;
 
 #[derive(Deserialize)]

@@ -101,7 +101,7 @@ fn not_on_hub(text: &str) -> Option<LocationError> {
     if let Some((name, rest)) = text.split_once(':')
         && let Some(scheme) = scheme_like(name)
     {
-        return error("is no image", format!("did you mean {scheme}:{rest}?"));
+        return error("is not an image", format!("did you mean {scheme}:{rest}?"));
     }
     let is_archive = [".tar", ".tar.gz", ".tgz"]
         .iter()

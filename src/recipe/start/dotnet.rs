@@ -61,7 +61,7 @@ pub enum ProjectError {
         problem: String,
     },
     /// It is XML of another kind.
-    #[error("{file} is no project: expected <Project> at its top")]
+    #[error("{file} is not a project file: expected <Project> at its top")]
     NotAProject {
         /// The file.
         file: String,
@@ -502,7 +502,10 @@ mod tests {
                 ),
                 "for which .NET it is: $(Own)",
             ),
-            (Project::parse("a.csproj", "<html/>", None), "no project"),
+            (
+                Project::parse("a.csproj", "<html/>", None),
+                "not a project file",
+            ),
             (
                 Project::parse("a.csproj", "<Project><A>", None),
                 "malformed",

@@ -188,9 +188,7 @@ impl Cmd<'_, '_> {
                 Now::Later if self.output.is_none() => {}
                 Now::Later => return Err(Trouble::later("its content comes from a download")),
                 Now::Missing | Now::Folder => {
-                    return Ok(self
-                        .machine
-                        .fails(1, format!("{path} is no file that is there")));
+                    return Ok(self.machine.fails(1, format!("there is no file {path}")));
                 }
             }
             if self.output.is_some() {
@@ -274,9 +272,9 @@ impl Cmd<'_, '_> {
         }
         let path = self.machine.path(&text)?;
         match self.machine.entry(&path) {
-            Seen::There(super::super::image::Entry::File) | Seen::Missing => Ok(self
-                .machine
-                .fails(1, format!("{path} is no folder that is there"))),
+            Seen::There(super::super::image::Entry::File) | Seen::Missing => {
+                Ok(self.machine.fails(1, format!("there is no folder {path}")))
+            }
             Seen::There(_) | Seen::Later => {
                 self.machine.folder = path;
                 Ok(0)

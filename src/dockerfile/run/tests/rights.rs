@@ -1,4 +1,4 @@
-//! What users who are no administrators may do.
+//! What users who are not administrators may do.
 
 use super::{CMD, TroubleKind, image, run_as};
 

@@ -62,7 +62,7 @@ pub(super) fn tar(machine: &mut Machine<'_>, words: &[String]) -> Result<i32, Tr
     }
     let into = machine.path(&folder)?;
     if !is_folder(machine, &into)? {
-        return Ok(machine.fails(1, format!("{into} is no folder that is there")));
+        return Ok(machine.fails(1, format!("there is no folder {into}")));
     }
     unpack(machine, &archive, Format::Any, &folder, strip, only)
 }
@@ -105,7 +105,7 @@ fn unpack(
     let archive = machine.path(archive)?;
     match machine.now(&archive)? {
         Now::Missing | Now::Folder => {
-            return Ok(machine.fails(1, format!("{archive} is no file that is there")));
+            return Ok(machine.fails(1, format!("there is no file {archive}")));
         }
         Now::File | Now::Later => {}
     }

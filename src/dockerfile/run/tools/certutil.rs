@@ -58,7 +58,7 @@ pub(in super::super) fn add(
     match machine.now(&file)? {
         Now::File | Now::Later => {}
         Now::Missing | Now::Folder => {
-            return Ok(machine.fails(1, format!("{file} is no file that is there")));
+            return Ok(machine.fails(1, format!("there is no file {file}")));
         }
     }
     machine.apply(Action::Certificate {

@@ -95,7 +95,7 @@ pub(super) fn robocopy(machine: &mut Machine<'_>, words: &[String]) -> Result<i3
     let (from, to) = (machine.path(from)?, machine.path(to)?);
     match machine.now(&from)? {
         Now::Missing | Now::File => {
-            return Ok(machine.fails(16, format!("{from} is no folder that is there")));
+            return Ok(machine.fails(16, format!("there is no folder {from}")));
         }
         Now::Later => {
             machine.apply(Action::Unclear(to))?;

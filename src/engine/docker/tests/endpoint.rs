@@ -121,7 +121,7 @@ fn what_is_no_address_is_refused_with_a_way_out() {
         ),
         (
             "tcp://user:SECRET@build.lan",
-            "daemons know no users and passwords",
+            "a daemon's address cannot have a user and a password",
             "DOCKER_CERT_PATH",
         ),
         ("tcp://:2375", "the host is missing", "tcp://HOST:PORT"),

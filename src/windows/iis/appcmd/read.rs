@@ -17,7 +17,7 @@ const MODULES: &str = "system.webServer/modules";
 /// What the program is called with, behind its verb and its object.
 #[derive(Debug, Default)]
 struct Line {
-    /// The word that is no switch.
+    /// The word that is not a switch.
     name: Option<String>,
     switches: Vec<Switch>,
 }

@@ -136,7 +136,7 @@ fn set_whole(call: Call<'_>, found: &Found, server: &Server) -> Result<Vec<Chang
     }
 }
 
-/// The attributes of an element that is no collection: what becomes of one's entries is not certain.
+/// The attributes of an element that is not a collection: what becomes of one's entries is not certain.
 fn of_element(
     found: &Found,
     element: &ElementPath,
