@@ -61,7 +61,7 @@ fn the_pause_plan_says_everything_about_its_image() {
 
 #[test]
 fn the_recipe_in_the_guide_is_one() {
-    let guide = include_str!("../../docs/guide.md");
+    let guide = include_str!("../../docs/guide/recipes.md");
     let (_, rest) = guide.split_once("`web/recipe.toml`:\n\n```toml\n").unwrap();
     let (text, _) = rest.split_once("```").unwrap();
     let web = recipe(text).unwrap();

@@ -1,0 +1,353 @@
+//! The pages: their links lead somewhere, their commands run and print what the page shows, and the
+//! README is read in five minutes.
+//!
+//! Every `$` line of a `console` block is run by bash, in a folder of the page's own and in the
+//! page's order. Registries and the Update Catalog are stand-ins; so are the programs that a page
+//! pipes from. A block whose introduction ends in a file's name is written to that file. What
+//! follows a command is what it prints, with `…` for anything; `# exit code N` is how it ends.
+#![allow(clippy::unwrap_used)]
+
+mod page;
+mod stage;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use page::{Block, Page};
+use stage::Stage;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// How commands begin that cannot run here, and why. Flags of `wincimg` among them are held against its help.
+const NOT_RUN: [(&str, &str); 13] = [
+    ("cargo ", "builds the program anew"),
+    ("benches/build.py", "measures for minutes"),
+    ("tests/run", "runs this test"),
+    ("tests/fresh", "installs Debian"),
+    ("tests/hostile", "takes minutes"),
+    (
+        "wincimg build ./legacy --host-build 17763.973 --docker-host ",
+        "needs a Docker daemon on Windows",
+    ),
+    (
+        "wincimg build ./store --host-build 17763.973 --engine docker --docker-host ",
+        "needs a Docker daemon on Windows",
+    ),
+    (
+        "wincimg doctor --registry repo.mylan.k8s:8888 --docker-host ",
+        "needs a Docker daemon on Windows",
+    ),
+    (
+        "wincimg try repo.mylan.k8s:8888/tool:2 ",
+        "needs an image with a program, and wine",
+    ),
+    (
+        "wincimg try oci:./pause --timeout ",
+        "needs wine, and takes its time",
+    ),
+    ("wincimg check-compat --kube ", "needs a cluster"),
+    (
+        "kubectl apply -f templates/ci/kubernetes/rbac.yaml",
+        "needs a cluster",
+    ),
+    (
+        "kubectl apply -f templates/ci/kubernetes/cronjob.yaml",
+        "needs a cluster",
+    ),
+];
+
+/// Folders of the repository, with which a path begins.
+const TOPS: [&str; 6] = [
+    "src/",
+    "tests/",
+    "benches/",
+    "templates/",
+    "images/",
+    "docs/",
+];
+
+/// The longest that the README may be.
+const README_WORDS: usize = 1200;
+
+/// The words of a command line's `wincimg` that are flags, and the help that should know them.
+fn hold_flags_against_help(line: &str) {
+    let Some((_, arguments)) = line.split_once("wincimg ") else {
+        return;
+    };
+    let command: Vec<&str> = arguments
+        .split_whitespace()
+        .take(1)
+        .chain(["--help"])
+        .collect();
+    let help = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+        .args(&command)
+        .output()
+        .unwrap();
+    let help = String::from_utf8(help.stdout).unwrap();
+    for flag in arguments
+        .split_whitespace()
+        .filter(|word| word.starts_with("--"))
+    {
+        assert!(help.contains(&format!("{flag} ")), "{flag} of: {line}");
+    }
+}
+
+/// Paths of the repository in a command, which a move could make stale.
+fn hold_paths_against_the_repository(line: &str) {
+    for word in line.split_whitespace() {
+        let is_path = TOPS.iter().any(|top| word.starts_with(top));
+        assert!(
+            !is_path || Path::new(ROOT).join(word).exists(),
+            "{word} of: {line}"
+        );
+    }
+}
+
+#[test]
+fn the_commands_of_the_pages_run() {
+    let mut left_out = BTreeSet::new();
+    for page in Page::all() {
+        let blocks = page.blocks();
+        if !blocks
+            .iter()
+            .any(|block| matches!(block, Block::Command { .. }))
+        {
+            continue;
+        }
+        let mut stage = Stage::new();
+        for block in &blocks {
+            if let Block::File { path, text } = block {
+                stage.write(path, text);
+            }
+        }
+        for block in &blocks {
+            let Block::Command { line, shown, code } = block else {
+                continue;
+            };
+            if let Some((begun, _)) = NOT_RUN.iter().find(|(begun, _)| line.starts_with(begun)) {
+                hold_flags_against_help(line);
+                hold_paths_against_the_repository(line);
+                left_out.insert(*begun);
+                continue;
+            }
+            eprintln!("{}: {line}", page.path.display());
+            stage.run(line, shown, *code);
+        }
+    }
+    let stale = NOT_RUN.iter().filter(|(line, _)| !left_out.contains(line));
+    let stale: Vec<_> = stale.collect();
+    assert!(stale.is_empty(), "no page has these any more: {stale:?}");
+}
+
+#[test]
+fn every_link_leads_to_a_file_and_a_heading() {
+    let mut broken = Vec::new();
+    for page in Page::all() {
+        for link in page.links() {
+            if link.starts_with("https://") {
+                continue;
+            }
+            let (file, heading) = link.split_once('#').unwrap_or((&link, ""));
+            let folder = Path::new(ROOT).join(page.path.parent().unwrap());
+            let target = if file.is_empty() {
+                Path::new(ROOT).join(&page.path)
+            } else {
+                folder.join(file)
+            };
+            let is_there = target.exists()
+                && (heading.is_empty() || {
+                    let text = fs::read_to_string(&target).unwrap();
+                    Page { path: target, text }.anchors().contains(heading)
+                });
+            if !is_there {
+                broken.push(format!("{}: {link}", page.path.display()));
+            }
+        }
+    }
+    assert_eq!(broken, Vec::<String>::new());
+}
+
+/// Words in backticks that look like a path of the repository, such as `src/lint/mod.rs`.
+#[test]
+fn every_path_that_a_page_names_is_there() {
+    let mut missing = Vec::new();
+    for page in Page::all() {
+        // The changelog names what is gone.
+        if page.path == Path::new("CHANGELOG.md") {
+            continue;
+        }
+        let prose = page.prose();
+        for word in prose.split('`').skip(1).step_by(2) {
+            let is_path = TOPS.iter().any(|top| word.starts_with(top))
+                && !word.contains(['*', '<', ' ', '…'])
+                && !word.chars().any(char::is_uppercase);
+            if is_path && !Path::new(ROOT).join(word).exists() {
+                missing.push(format!("{}: {word}", page.path.display()));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn the_readme_is_read_in_five_minutes() {
+    let words = Page::named("README.md").text.split_whitespace().count();
+    assert!(words <= README_WORDS, "{words} words");
+}
+
+#[test]
+fn the_defaults_that_the_guide_shows_are_taken() {
+    let stage = Stage::new();
+    let blocks = Page::named("docs/guide/setup.md").blocks();
+    let shown = blocks.iter().find_map(|block| match block {
+        Block::File { path, text } if path == "wincimg.toml" => Some(text),
+        _ => None,
+    });
+    stage.write("wincimg.toml", shown.unwrap());
+    let check = || {
+        assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(stage.folder.path())
+            .args(["check-compat", "--host-build", "17763.973"])
+            .args(["--image-build", "17763.973", "--on", "2026-09-15"])
+            .assert()
+    };
+    check().code(0).stderr("");
+    let misspelt = shown.unwrap().replace("strict", "strickt");
+    stage.write("wincimg.toml", &misspelt);
+    check().code(2);
+}
+
+#[test]
+fn the_page_of_rules_has_every_rule_of_lint_with_an_example() {
+    let stage = Stage::new();
+    let lint = |text: &str| -> Value {
+        stage.write("Dockerfile", text);
+        let output = assert_cmd::Command::new(assert_cmd::cargo::cargo_bin!("wincimg"))
+            .current_dir(stage.folder.path())
+            .args(["lint", "Dockerfile", "--host-build", "17763.973"])
+            .args(["--format", "sarif"])
+            .output()
+            .unwrap();
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()["runs"][0].clone()
+    };
+    let names = |list: &Value, key: &str| -> BTreeSet<String> {
+        let entries = list.as_array().unwrap().iter();
+        entries
+            .map(|entry| entry[key].as_str().unwrap().to_owned())
+            .collect()
+    };
+    let found = |text: &str| {
+        let base = "FROM mcr.microsoft.com/windows/servercore:10.0.17763.973\n";
+        let base = if text.contains("FROM ") { "" } else { base };
+        names(&lint(&format!("{base}{text}"))["results"], "ruleId")
+    };
+    let known = names(&lint("FROM scratch\n")["tool"]["driver"]["rules"], "id");
+    let page = Page::named("docs/rules.md");
+    let mut shown: BTreeMap<String, usize> = BTreeMap::new();
+    for section in page.text.split("\n### ").skip(1) {
+        let Some(name) = section
+            .strip_prefix('`')
+            .and_then(|rest| rest.split('`').next())
+        else {
+            continue;
+        };
+        let section = Page {
+            path: page.path.clone(),
+            text: section.to_owned(),
+        };
+        let blocks = section.blocks();
+        let examples: Vec<&String> = blocks
+            .iter()
+            .filter_map(|block| match block {
+                Block::Other { language, text } if language == "dockerfile" => Some(text),
+                _ => None,
+            })
+            .collect();
+        let [wrong, right] = examples[..] else {
+            panic!("{name}: one example that is wrong and one that is right");
+        };
+        assert!(found(wrong).contains(name), "{name}: {wrong}");
+        assert!(!found(right).contains(name), "{name}: {right}");
+        *shown.entry(name.to_owned()).or_default() += 1;
+    }
+    assert_eq!(shown.into_keys().collect::<BTreeSet<_>>(), known);
+}
+
+#[test]
+fn the_page_of_rules_names_every_rule_of_check_compat() {
+    let source = fs::read_to_string(Path::new(ROOT).join("src/windows/compat/rule.rs")).unwrap();
+    let names = source
+        .split("=> \"")
+        .skip(1)
+        .map(|rest| rest.split('"').next().unwrap());
+    // The four verdicts are single words.
+    let names: Vec<&str> = names.filter(|name| name.contains('-')).collect();
+    assert!(names.len() > 15, "{names:?}");
+    let page = Page::named("docs/rules.md");
+    for name in names {
+        assert!(page.text.contains(&format!("`{name}`")), "{name}");
+    }
+}
+
+/// The rooms of the source in the order of the page's table, and whom each of them uses.
+#[test]
+fn dependencies_point_down_the_table_of_the_architecture() {
+    let page = Page::named("docs/architecture.md");
+    let rooms: Vec<&str> = page
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `src/")?.split_once("/`"))
+        .map(|(room, _)| room)
+        .collect();
+    for entry in fs::read_dir(Path::new(ROOT).join("src")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let is_room = entry.file_type().unwrap().is_dir();
+        assert!(
+            !is_room || rooms.contains(&name.as_str()),
+            "{name} is not on the page"
+        );
+    }
+    let mut upward = BTreeSet::new();
+    for (index, room) in rooms.iter().enumerate() {
+        let mut files = Vec::new();
+        sources(&Path::new(ROOT).join("src").join(room), &mut files);
+        assert!(!files.is_empty(), "{room}");
+        for file in files {
+            let text = fs::read_to_string(&file).unwrap();
+            for line in text
+                .lines()
+                .filter(|line| !line.trim_start().starts_with("//"))
+            {
+                for used in line.split("crate::").skip(1) {
+                    let used = used
+                        .split(|c: char| !c.is_alphanumeric() && c != '_')
+                        .next();
+                    if rooms[..index].contains(&used.unwrap()) {
+                        upward.insert(format!("{}: {}", file.display(), line.trim()));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(upward, BTreeSet::new());
+}
+
+/// The files of a room, without its tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let stem = path.file_stem().unwrap().to_owned();
+        if stem == "tests" {
+            continue;
+        }
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}

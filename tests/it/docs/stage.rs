@@ -1,0 +1,268 @@
+//! Where a page's commands are run: a folder with what the pages take for granted, and stand-ins for
+//! registries, the Update Catalog and the programs that a page pipes from.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+use wincimg::windows::version::WindowsVersion;
+
+use super::ROOT;
+use crate::demo::{DemoRegistry, Stored, add_base_images};
+use crate::fake_catalog::desk::Desk;
+use crate::iis_server::base_with_iis;
+use crate::site::{add_base, copy_folder};
+use crate::support::file_server::FileServer;
+use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
+
+/// Where a page's commands are run.
+pub(super) struct Stage {
+    pub(super) folder: tempfile::TempDir,
+    /// In the places of `repo.mylan.k8s:8888`, `repo.mylan.k8s:9999` and `mcr.microsoft.com`.
+    pub(super) registries: [DemoRegistry; 3],
+    /// In the place of the Update Catalog.
+    desk: Desk,
+    /// In the place of `https://files.lan`.
+    tools: FileServer,
+    /// Variables that the page sets.
+    exports: String,
+}
+
+const HOSTS: [&str; 3] = [
+    "repo.mylan.k8s:8888",
+    "repo.mylan.k8s:9999",
+    "mcr.microsoft.com",
+];
+
+impl Stage {
+    pub(super) fn new() -> Self {
+        let registries = [(); 3].map(|()| DemoRegistry::start().unwrap());
+        let versions = [
+            WindowsVersion::new(17763, 973),
+            WindowsVersion::new(20348, 2402),
+        ];
+        let repositories = [
+            "windows/nanoserver",
+            "windows/servercore",
+            "windows/servercore/iis",
+            "dotnet/framework/aspnet",
+        ];
+        registries[2].with(|stored| {
+            for repository in repositories {
+                add_base_images(stored, repository, &versions).unwrap();
+            }
+        });
+        registries[1].with(|stored| {
+            let repository = "mcr.microsoft.com/windows/nanoserver";
+            add_base_images(stored, repository, &versions).unwrap();
+            add_base_with_something_inside(stored);
+        });
+        registries[2].with(add_bases_of_the_examples);
+        let stage = Self {
+            folder: tempfile::tempdir().unwrap(),
+            registries,
+            desk: Desk::with_april_2020().0,
+            tools: FileServer::with_tools(),
+            exports: String::new(),
+        };
+        stage.write("defaults.toml", &stage.defaults());
+        let program = assert_cmd::cargo::cargo_bin!("wincimg")
+            .display()
+            .to_string();
+        let defaults = stage.path("defaults.toml").display().to_string();
+        stage.program(
+            "wincimg",
+            &format!("exec '{program}' --config '{defaults}' \"$@\""),
+        );
+        stage.program(
+            "kubectl",
+            "[ \"$*\" = 'get nodes -o json' ] && cat cluster.json",
+        );
+        stage.program("helm", "[ \"$*\" = 'template ./chart' ] && cat deploy.yaml");
+        stage.program(
+            "git",
+            "[ \"$*\" = 'log -1 --format=%ct' ] && echo 1579000000",
+        );
+        for (path, text) in [
+            ("cluster.json", nodes().to_string()),
+            ("nodes.json", nodes().to_string()),
+            ("deploy.yaml", stage.here(DEPLOY)),
+            (
+                "Dockerfile",
+                "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973\n".to_owned(),
+            ),
+            ("app/server.exe", "MZ".to_owned()),
+            ("site/index.html", "<h1>Hello</h1>".to_owned()),
+            ("legacy/app.msi", "MSI".to_owned()),
+            ("web/files/web.exe", "MZ".to_owned()),
+            ("dist/index.html", "<h1>Hello</h1>".to_owned()),
+            (
+                "web/settings.reg",
+                "Windows Registry Editor Version 5.00\n".to_owned(),
+            ),
+        ] {
+            stage.write(path, &text);
+        }
+        copy_folder(
+            &Path::new(ROOT).join("docs/examples"),
+            &stage.path("docs/examples"),
+        );
+        let downloads = "docs/examples/zip-tool/Dockerfile";
+        let text = fs::read_to_string(stage.path(downloads)).unwrap();
+        let tools = stage.tools.url("");
+        let text = text.replace("https://files.lan", tools.trim_end_matches('/'));
+        stage.write(downloads, &text);
+        stage
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    pub(super) fn program(&self, name: &str, script: &str) {
+        let name = format!("programs/{name}");
+        self.write(&name, &format!("#!/bin/sh\n{script}\n"));
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(self.path(&name), executable).unwrap();
+    }
+
+    /// What leads every command to the stand-ins where the page names no host.
+    pub(super) fn defaults(&self) -> String {
+        format!(
+            "base-registry = \"{}\"\ninsecure-registry = [\"127.0.0.1\"]\ncatalog = \"http://{}\"\n",
+            self.registries[2].host(),
+            self.desk.catalog.host
+        )
+    }
+
+    /// A text with the stand-ins' addresses for hosts; below a mirror a host's name is a folder's.
+    pub(super) fn here(&self, text: &str) -> String {
+        let mut text = text.replace("/mcr.microsoft.com", "/\0");
+        for (host, registry) in HOSTS.iter().zip(&self.registries) {
+            // The other stand-ins speak plain HTTP as well.
+            text = text.replace(
+                &format!("--insecure-registry {host}"),
+                "--insecure-registry 127.0.0.1",
+            );
+            text = text.replace(host, &registry.host());
+        }
+        text.replace("/\0", "/mcr.microsoft.com")
+    }
+
+    pub(super) fn there(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (host, registry) in HOSTS.iter().zip(&self.registries) {
+            text = text.replace(&registry.host(), host);
+        }
+        text
+    }
+
+    /// Runs a line, and holds what it prints on stdout to what is shown.
+    pub(super) fn run(&mut self, line: &str, shown: &str, code: i32) {
+        let output = self.output(line, "");
+        let stdout = self.there(&String::from_utf8_lossy(&output.stdout));
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let said = format!("$ {line}\n{stdout}{stderr}");
+        assert_eq!(output.status.code(), Some(code), "{said}");
+        assert!(is_shown(&stdout, shown), "{said}\nis shown as\n{shown}");
+    }
+
+    pub(super) fn output(&mut self, line: &str, before: &str) -> Output {
+        if line.starts_with("export ") {
+            self.exports += line;
+            self.exports.push('\n');
+        }
+        let path = std::env::var("PATH").unwrap();
+        Command::new("bash")
+            .args(["-o", "pipefail", "-c"])
+            .arg(format!("{before}{}{}", self.exports, self.here(line)))
+            .current_dir(self.folder.path())
+            .env(
+                "PATH",
+                format!("{}:{path}", self.path("programs").display()),
+            )
+            .env("HOME", self.folder.path())
+            .env("DOCKER_CONFIG", self.folder.path())
+            .env("XDG_CACHE_HOME", self.path("cache"))
+            .env_remove("DOCKER_HOST")
+            .env_remove("SOURCE_DATE_EPOCH")
+            .output()
+            .unwrap()
+    }
+}
+
+/// A base that can be looked into, in the mirror.
+fn add_base_with_something_inside(stored: &mut Stored) {
+    let repository = "mcr.microsoft.com/windows/servercore";
+    let system = made_system(r"%SystemRoot%\system32;%SystemRoot%");
+    let bottom = bottom_layer(&system, &made_software()).tar();
+    let base = image_of("10.0.20348.2402", vec![bottom]);
+    add_base(stored, repository, "10.0.20348.2402", base);
+}
+
+/// The bases of Server 2022 that the examples' lines are read on.
+fn add_bases_of_the_examples(stored: &mut Stored) {
+    for (repository, tag) in [
+        ("windows/servercore", "10.0.20348.2402"),
+        ("dotnet/framework/aspnet", "4.8-windowsservercore-ltsc2022"),
+    ] {
+        add_base(stored, repository, tag, base_with_iis("10.0.20348.2402"));
+    }
+}
+
+const DEPLOY: &str = "\
+kind: Deployment
+apiVersion: apps/v1
+metadata: {name: shop}
+spec:
+  template:
+    spec:
+      nodeSelector: {kubernetes.io/os: windows}
+      containers:
+      - image: repo.mylan.k8s:8888/pause
+";
+
+fn nodes() -> Value {
+    let node = |name: &str, version: &str| {
+        json!({
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/os": "windows"}},
+            "status": {"nodeInfo": {
+                "operatingSystem": "windows",
+                "kernelVersion": version,
+                "containerRuntimeVersion": "containerd://1.7.20",
+            }},
+        })
+    };
+    let items = [
+        node("win-2019", "10.0.17763.973"),
+        node("win-2022", "10.0.20348.2402"),
+    ];
+    json!({"kind": "List", "apiVersion": "v1", "items": items})
+}
+
+/// Whether a text is what a page shows of it, where `…` stands for anything.
+fn is_shown(text: &str, shown: &str) -> bool {
+    if shown.is_empty() {
+        return true;
+    }
+    let parts: Vec<&str> = shown.trim_end().split('…').collect();
+    let Some(mut rest) = text.trim_end().strip_prefix(parts[0]) else {
+        return false;
+    };
+    for part in &parts[1..] {
+        match rest.find(part) {
+            Some(at) => rest = &rest[at + part.len()..],
+            None => return false,
+        }
+    }
+    rest.is_empty() || shown.trim_end().ends_with('…')
+}
