@@ -37,7 +37,7 @@ pub mod windows;
 mod wine;
 
 #[doc(hidden)]
-pub use cli::main;
+pub use cli::{command, main};
 pub use diagnose::{Blame, Diagnose};
 
 // What starts components and plays servers, for the tests of the modules and those from outside.

@@ -23,10 +23,10 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use clap::ArgMatches;
 use clap::parser::ValueSource;
-use clap::{ArgMatches, CommandFactory};
 
-use super::Cli;
+use super::called;
 use super::failure::Failure;
 use crate::diagnose::{Excerpt, line_and_column};
 use crate::files::{self, LARGEST_TEXT};
@@ -70,12 +70,12 @@ pub(super) fn arguments(
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let Some(file) = File::find(&arguments)? else {
         return Ok(Arguments {
-            matches: Cli::command().try_get_matches_from(arguments)?,
+            matches: called::command().try_get_matches_from(arguments)?,
             warning: None,
         });
     };
     let (matches, defaults) = file.parse(&arguments, &[])?;
-    let overridden = overridden::overridden(&Cli::command(), &matches, &defaults.set);
+    let overridden = overridden::overridden(&called::command(), &matches, &defaults.set);
     let (matches, defaults) = if overridden.is_empty() {
         (matches, defaults)
     } else {
@@ -224,7 +224,7 @@ impl File {
         arguments: &[OsString],
         without: &[String],
     ) -> Result<(ArgMatches, Defaults), Refusal> {
-        let (command, defaults) = apply::apply(Cli::command(), self, without)?;
+        let (command, defaults) = apply::apply(called::command(), self, without)?;
         Ok((command.try_get_matches_from(arguments)?, defaults))
     }
 

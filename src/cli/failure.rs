@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use super::typed;
+use super::{called, typed};
 use crate::diagnose::{Blame, Diagnose, Excerpt, is_layer};
 use crate::foreign::{Foreign, HIDDEN};
 
@@ -100,7 +100,7 @@ impl Failure {
         // Whatever else is wrong, the password has to go first.
         let passwords = typed::hint().filter(|_| text.contains(HIDDEN));
         if let Some(hint) = passwords.or(self.hint) {
-            let hint = Foreign(hint).to_string();
+            let hint = Foreign(called::typed(&hint)).to_string();
             let hint = typed::hide(&hint);
             let _ = write!(text, "\n{} {hint}", label("hint:", "36", colour));
         }

@@ -4,6 +4,7 @@
 mod base;
 mod build;
 mod cache_args;
+mod called;
 mod check_compat;
 mod complete;
 mod completions;
@@ -39,7 +40,7 @@ mod updates;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+use clap::{ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
 
 use config::{Arguments, Refusal};
 use failure::Failure;
@@ -161,6 +162,11 @@ enum Answer {
     Code(u8),
 }
 
+/// The command line as a value, for what is made of it: the manual, above all.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Parses the arguments, runs the command and answers with its exit code.
 pub fn main() -> ExitCode {
     if let Some(code) = complete::answer() {
@@ -221,8 +227,6 @@ fn print_refusal(error: &clap::Error) {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     fn helps_without_example(command: &clap::Command, found: &mut Vec<String>) {

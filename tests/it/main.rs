@@ -46,6 +46,7 @@ mod input;
 mod inside;
 mod inspect;
 mod kube;
+mod kubectl_plugin;
 mod laid;
 mod layer;
 mod lint;
