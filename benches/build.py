@@ -211,4 +211,5 @@ def with_facts(host, hive, runs):
         print(f"{'facts cost':<44} {with_them - without:8.1f} ms")
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -22,6 +22,7 @@ mod dockerfile;
 mod engine;
 mod excerpt;
 mod files;
+mod fleet;
 mod foreign;
 pub mod inspect;
 pub mod layer;

@@ -27,6 +27,7 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value, noti
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use crate::dockerfile::stages::Stages;
+use crate::engine::bases::BaseSearch;
 use crate::engine::choice::{Engine, Wish};
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review};
 use crate::engine::downloads::Manner;
@@ -201,6 +202,7 @@ impl Build {
         let library = session.cache.library(&registry, &progress);
         let means = Means {
             registry: &registry,
+            bases: &BaseSearch::new(&registry),
             library: &library,
             progress: &progress,
             tell: session,

@@ -108,8 +108,9 @@ pub(super) enum IsolationArg {
     Hyperv,
 }
 
+/// The forms that a report has.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+pub(super) enum Format {
     Text,
     Json,
     Markdown,
@@ -418,7 +419,7 @@ fn screen() -> Screen {
 }
 
 /// Reads `FORMAT:FILE`.
-fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
+pub(super) fn more_report(text: &str) -> Result<(Format, PathBuf), String> {
     text.split_once(':')
         .filter(|(_, file)| !file.is_empty())
         .and_then(|(format, file)| Some((Format::from_str(format, false).ok()?, file.into())))

@@ -17,6 +17,7 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments, no
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::convert::{Conversion, Obstacle, obstacles};
+use crate::engine::bases::BaseSearch;
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
 use crate::engine::order::{LookingError, Means};
@@ -78,6 +79,7 @@ impl Convert {
         let library = session.cache.library(&registry, &progress);
         let means = Means {
             registry: &registry,
+            bases: &BaseSearch::new(&registry),
             library: &library,
             progress: &progress,
             tell: session,

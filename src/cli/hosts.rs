@@ -123,18 +123,7 @@ impl HostArgs {
 impl Builds {
     /// The builds with the names of the nodes that run them.
     pub(super) fn targets(&self) -> Vec<TargetHost> {
-        let builds = self.all.iter();
-        builds
-            .map(|build| TargetHost {
-                build: *build,
-                nodes: self
-                    .nodes
-                    .iter()
-                    .filter(|node| node.build == Some(*build))
-                    .filter_map(|node| node.name.clone())
-                    .collect(),
-            })
-            .collect()
+        TargetHost::of_nodes(&self.nodes)
     }
 }
 

@@ -14,6 +14,7 @@ mod demo;
 mod docker_args;
 mod doctor;
 mod failure;
+mod fleet;
 mod hosts;
 mod hotfix;
 mod http_args;
@@ -90,6 +91,7 @@ enum Command {
     Convert(Box<convert::Convert>),
     Demo(demo::Demo),
     Doctor(doctor::Doctor),
+    Fleet(Box<fleet::FleetArgs>),
     Hotfix(hotfix::Hotfix),
     Images(images::Images),
     Init(Box<init::Init>),
@@ -132,6 +134,7 @@ impl Command {
             Self::Convert(command) => command.run(session),
             Self::Demo(command) => command.run(),
             Self::Doctor(command) => command.run(),
+            Self::Fleet(command) => command.run(session),
             Self::Hotfix(command) => command.run(session),
             Self::Images(command) => command.run(),
             Self::Init(command) => command.run(session),

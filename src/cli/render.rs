@@ -15,6 +15,7 @@ use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, noting};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{self, DOCKERFILE, Rendered, render};
+use crate::engine::bases::BaseSearch;
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
 use crate::engine::order::Means;
@@ -71,6 +72,7 @@ impl Render {
         let library = session.cache.library(&registry, &progress);
         let means = Means {
             registry: &registry,
+            bases: &BaseSearch::new(&registry),
             library: &library,
             progress: &progress,
             tell: session,

@@ -7,6 +7,7 @@ pub mod pod;
 mod recent;
 pub mod scheduling;
 mod search;
+pub mod selector;
 mod text;
 pub mod workloads;
 mod yaml;

@@ -197,7 +197,7 @@ impl Term {
 }
 
 impl Requirement {
-    fn is_met_by(&self, value: Option<&str>) -> bool {
+    pub(super) fn is_met_by(&self, value: Option<&str>) -> bool {
         let listed = |value: &str| self.values.iter().any(|listed| listed == value);
         match self.operator {
             Operator::In => value.is_some_and(listed),

@@ -241,7 +241,12 @@ impl Delivery<'_> {
             Some(tag) => {
                 let location = destination.location(&publication.name, tag)?;
                 let lines = publication.images.iter().map(Line::planned);
-                let entries = arrived.iter().map(|it| it.image.index_entry());
+                let images = arrived.iter().zip(&publication.images);
+                let entries = images.map(|(arrived, image)| {
+                    let mut entry = arrived.image.index_entry();
+                    entry.annotations.clone_from(&image.annotations);
+                    entry
+                });
                 let made: Vec<_> = lines.zip(entries).collect();
                 let publishing =
                     self.publish_index(publication, &made, &seen.kept, &location, &sink);

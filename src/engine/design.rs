@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::downloads::{Lock, LockError};
+use super::downloads::{LOCK_FILE, Lock, LockError};
 use super::plans::Blueprint;
 use crate::diagnose::{Blame, Diagnose, Excerpt, nearest};
 use crate::dockerfile::stages::{Request, StageError, Stages};
@@ -212,6 +212,17 @@ impl Design {
         Ok(!recipe.has_base_image() && HostProcessBase::is_named(&base))
     }
 
+    /// Values for the recipe's variables, as they were given.
+    pub(super) fn values(&self) -> &BTreeMap<String, String> {
+        &self.values
+    }
+
+    /// Whether the host's own version may be in the image.
+    pub(super) fn names_host(&self) -> bool {
+        let text = self.recipe().map(Recipe::text);
+        text.is_some_and(|text| text.contains("host_build"))
+    }
+
     /// What plans are made by.
     pub(super) fn blueprint(&self) -> Blueprint<'_> {
         match &self.made_by {
@@ -223,11 +234,19 @@ impl Design {
 
     /// What pins downloads, beside the recipe or the Dockerfile.
     pub(super) fn lock(&self) -> Result<Option<Lock>, LockError> {
-        let folder = match &self.made_by {
+        self.folder().map(Lock::in_folder).transpose()
+    }
+
+    /// Where that is, whether it is there or not.
+    pub(super) fn lock_file(&self) -> Option<PathBuf> {
+        Some(self.folder()?.join(LOCK_FILE))
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        match &self.made_by {
             MadeBy::Recipe(recipe) => recipe.folder(),
             MadeBy::Dockerfile(stages) => stages.file().parent(),
-        };
-        folder.map(Lock::in_folder).transpose()
+        }
     }
 
     fn settings(&self) -> Settings<'_> {

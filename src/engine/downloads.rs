@@ -13,7 +13,7 @@ use crate::diagnose::{Blame, Diagnose};
 use crate::net::{Digest, DownloadError, Downloaded, Downloads, Http, Remote, download_url, shown};
 use crate::recipe::{Download, Want, Wants};
 
-pub use lock::{Lock, LockError, Locked, Written};
+pub use lock::{FILE_NAME as LOCK_FILE, Lock, LockError, Locked, Written};
 
 /// Files that come at the same time.
 const PARALLEL: usize = 4;

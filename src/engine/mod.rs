@@ -6,6 +6,7 @@
 //! as that helps, and what the plans name of servers is there by its digest ([`downloads`]). An engine makes the images: [`direct`] without Windows, [`docker`] in a daemon
 //! there. One [`delivery`] brings what either made to its destinations.
 
+pub mod bases;
 pub mod choice;
 pub mod delivery;
 pub mod design;
@@ -13,6 +14,7 @@ pub mod direct;
 pub mod docker;
 pub mod downloads;
 pub mod error;
+pub mod inputs;
 pub mod inside;
 pub mod order;
 pub mod plans;

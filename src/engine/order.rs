@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
 
+use super::bases::BaseSearch;
 use super::delivery::{Delivered, Delivery, DeliveryError, Made};
 use super::design::Design;
 use super::direct::{AssembleOptions, DirectEngine};
@@ -44,6 +45,8 @@ pub struct Order {
 pub struct Means<'a> {
     /// The client for all registries.
     pub registry: &'a Registry,
+    /// Who looks for bases.
+    pub bases: &'a BaseSearch,
     /// Who knows what is inside bases.
     pub library: &'a Library,
     /// Who is shown what is under way.
@@ -98,8 +101,8 @@ impl Order {
         means: &Means<'_>,
     ) -> Result<Vec<PlannedImage>, PlanError> {
         let request = self.request(is_shared);
-        let images = request.plan(means.registry).await.inspect_err(|error| {
-            if let PlanError::Resolve(error) = error {
+        let images = request.plan(means.bases).await.inspect_err(|error| {
+            if let Some(error) = error.search() {
                 tell_what_was_looked_at(error, means.tell);
             }
         })?;

@@ -9,13 +9,15 @@ use std::sync::Arc;
 
 use futures_util::future::try_join_all;
 
+use super::bases::{BaseSearch, Found, Wanted};
 use super::downloads::{Supply, SupplyError};
+use crate::cluster::nodes::Node;
 use crate::diagnose::{Blame, Diagnose, Excerpt, in_one_line};
 use crate::dockerfile::stages::{Bases, Inputs, StageBase, StageError, Stages, all_that_lines_ask};
 use crate::inspect::{TakeError, Taken, take};
 use crate::oci::base::{
-    BaseImage, BaseRegistry, BaseRepository, HOST_PROCESS, HostProcessBase, HostProcessError,
-    Match, NameError, NamedBase, Resolution, ResolveError, SetAside,
+    BaseImage, BaseRegistry, HOST_PROCESS, HostProcessBase, HostProcessError, Match, NameError,
+    NamedBase, Resolution, ResolveError, SetAside,
 };
 use crate::oci::document::{Digest, Image};
 use crate::oci::reference::Reference;
@@ -40,6 +42,20 @@ pub struct TargetHost {
     pub build: HostBuild,
     /// The names of nodes.
     pub nodes: Vec<String>,
+}
+
+impl TargetHost {
+    /// The different builds of nodes that tell theirs, oldest first, each with its nodes.
+    pub fn of_nodes(nodes: &[Node]) -> Vec<Self> {
+        let mut hosts: BTreeMap<HostBuild, Vec<String>> = BTreeMap::new();
+        for node in nodes {
+            if let Some(build) = node.build {
+                hosts.entry(build).or_default().extend(node.name.clone());
+            }
+        }
+        let hosts = hosts.into_iter();
+        hosts.map(|(build, nodes)| Self { build, nodes }).collect()
+    }
 }
 
 impl fmt::Display for TargetHost {
@@ -255,6 +271,20 @@ pub enum PlanError {
     /// No base fits, or none could be looked for.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
+    /// What others heard too that want the same base.
+    #[error(transparent)]
+    Shared(Arc<Self>),
+}
+
+impl PlanError {
+    /// Why no base was found, where that is what is wrong.
+    pub fn search(&self) -> Option<&ResolveError> {
+        match self {
+            Self::Resolve(error) => Some(error),
+            Self::Shared(error) => error.search(),
+            _ => None,
+        }
+    }
 }
 
 impl From<SupplyError> for PlanError {
@@ -276,6 +306,7 @@ impl Diagnose for PlanError {
                 Some("leave it out, or build on a base with Windows, such as nanoserver".to_owned())
             }
             Self::Resolve(error) => error.hint(),
+            Self::Shared(error) => error.hint(),
         }
     }
 
@@ -284,6 +315,7 @@ impl Diagnose for PlanError {
             Self::Recipe(error) => error.excerpt(),
             Self::Dockerfile(error) => error.excerpt(),
             Self::Resolve(error) => error.excerpt(),
+            Self::Shared(error) => error.excerpt(),
             _ => None,
         }
     }
@@ -298,6 +330,7 @@ impl Diagnose for PlanError {
             Self::HostProcess(error) => error.blame(),
             Self::NeedsWindowsInside(_) => Blame::Request,
             Self::Resolve(error) => error.blame(),
+            Self::Shared(error) => error.blame(),
         }
     }
 }
@@ -324,33 +357,31 @@ struct FoundBases {
 
 impl BuildRequest<'_> {
     /// Finds all bases at once and fills the recipe in, or carries the Dockerfile out, for each host.
-    pub async fn plan(&self, registry: &Registry) -> Result<Vec<PlannedImage>, PlanError> {
+    pub async fn plan(&self, search: &BaseSearch) -> Result<Vec<PlannedImage>, PlanError> {
         let (recipe, settings) = match &self.blueprint {
             Blueprint::Recipe(recipe, settings) => (*recipe, settings),
             Blueprint::Dockerfile(stages) | Blueprint::Sent(stages) => {
-                return self.plan_stages(stages, registry).await;
+                return self.plan_stages(stages, search).await;
             }
         };
         let base = recipe.base(settings)?;
         let asked_for = self.leaders();
-        let found: Vec<Resolution> = if recipe.has_base_image() {
+        let wanted = self.wanted_of(&asked_for);
+        let found = if recipe.has_base_image() {
             let named = self.base_registry.named(&base)?;
-            named.resolve(registry, &asked_for, self.wanted).await?
+            Found::OfHosts(search.named(&base, &named, &wanted).await?)
         } else {
-            if let Some(found) = HostProcessBase::find(&base, self.base_registry, registry).await? {
-                let base = PlannedBase::from(found);
+            search.of_recipe(&base, &wanted).await?
+        };
+        let found = match found {
+            Found::OfHosts(found) => found,
+            Found::HostProcess(found) => {
+                let base = PlannedBase::from(*found);
                 let images = self.hosts_or_any();
                 return images
                     .map(|host| Self::planned(recipe, settings, base.clone(), host, Vec::new()))
                     .collect();
             }
-            let repository = self.base_registry.repository(&base)?;
-            let bases = BaseRepository::open(registry, &repository).await?;
-            let bases = bases.of_one_flavour(&asked_for, self.wanted)?;
-            let searches = asked_for
-                .iter()
-                .map(|host| bases.resolve(*host, self.wanted));
-            try_join_all(searches).await?
         };
         let mut bases = FoundBases { asked_for, found };
         self.hosts
@@ -366,13 +397,14 @@ impl BuildRequest<'_> {
     async fn plan_stages(
         &self,
         stages: &Stages,
-        registry: &Registry,
+        search: &BaseSearch,
     ) -> Result<Vec<PlannedImage>, PlanError> {
         let asked_for = self.leaders();
+        let wanted = self.wanted_of(&asked_for);
         let names = stages.bases();
         let finding = names.iter().map(async |name| {
             let base = self.base_registry.named(name)?;
-            let found = base.resolve(registry, &asked_for, self.wanted).await?;
+            let found = search.named(name, &base, &wanted).await?;
             let asked_for = asked_for.clone();
             Ok::<_, PlanError>((base, FoundBases { asked_for, found }))
         });
@@ -569,6 +601,14 @@ impl BuildRequest<'_> {
             }
         }
         Ok(lacking)
+    }
+
+    fn wanted_of<'a>(&'a self, hosts: &'a [HostBuild]) -> Wanted<'a> {
+        Wanted {
+            registry: self.base_registry,
+            hosts,
+            matched: self.wanted,
+        }
     }
 
     /// The hosts whose bases are looked for: of those that share an image the oldest.

@@ -55,6 +55,8 @@ pub struct TaggedImage<'a> {
     pub for_hosts: Vec<&'a PlannedImage>,
     /// Its tag.
     pub tag: String,
+    /// What its entry in an index says besides.
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// What is asked for cannot be published.
@@ -147,6 +149,7 @@ impl<'a> Publication<'a> {
                 }
                 None => images.push(TaggedImage {
                     tag: String::new(),
+                    annotations: BTreeMap::new(),
                     for_hosts: vec![planned],
                     planned,
                 }),

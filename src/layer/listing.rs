@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use serde::Serialize;
 
 use super::content::{Content, Layer, Source};
 use super::error::LayerError;
+use crate::archive::{self, ArchiveError, Member};
 use crate::files;
+use crate::net::{Digest, Hasher, sha256};
 use crate::recipe::{Instructions, Plan};
 
 /// How much of a file is read to see whether it has a private key.
@@ -65,6 +67,78 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
         files.push(Listed { path, size });
     }
     Ok(files)
+}
+
+/// A digest of all that a plan's files consist of: their paths and bytes, wherever they lie here. What
+/// is not downloaded stands there by its URL.
+pub fn content_digest(plan: &Plan) -> Result<Digest, LayerError> {
+    let mut hasher = Hasher::default();
+    for layer in layers(plan)? {
+        let drive = layer.drive()?;
+        let digest = source_digests(
+            drive
+                .iter()
+                .map(|(path, content)| (path.as_str(), *content)),
+        )?;
+        hasher.update(digest.as_ref().as_bytes());
+    }
+    Ok(hasher.finish())
+}
+
+/// The same of some files and folders, in their order.
+pub fn source_digests<'a>(
+    entries: impl Iterator<Item = (&'a str, &'a Content)>,
+) -> Result<Digest, LayerError> {
+    let entries: Vec<(&str, &Content)> = entries.collect();
+    let members = entries.iter().filter_map(|(_, content)| match content {
+        Content::File(Source::Member(member)) => Some(member),
+        _ => None,
+    });
+    let members: Vec<&Member> = members.collect();
+    let mut of_members = vec![None; members.len()];
+    archive::read(&members, |place, content| {
+        let digest = digest_of(content).map_err(|error| ArchiveError::of_content(error, ""))?;
+        of_members[place] = Some(digest);
+        Ok::<_, LayerError>(())
+    })?;
+    let mut of_members = of_members.into_iter().flatten();
+    let mut hasher = Hasher::default();
+    for (path, content) in entries {
+        let (kind, what) = match content {
+            Content::Directory => ("folder", String::new()),
+            Content::Deletion => ("nothing", String::new()),
+            Content::Symlink { target, to } => ("link", format!("{to:?} {target}")),
+            Content::File(Source::Bytes(bytes)) => ("file", sha256(bytes).to_string()),
+            Content::File(Source::Part(part)) => ("part", part.length().to_string()),
+            Content::File(Source::Lacking { url, .. }) => ("url", url.clone()),
+            Content::File(Source::Member(_)) => {
+                let digest = of_members.next();
+                ("file", digest.map_or_else(String::new, |it| it.to_string()))
+            }
+            Content::File(Source::Path(file)) => {
+                let failed = |source| LayerError::Read {
+                    path: file.clone(),
+                    source,
+                };
+                let mut opened = files::open(file).map_err(failed)?;
+                ("file", digest_of(&mut opened).map_err(failed)?.to_string())
+            }
+        };
+        // A zero byte is in none of them.
+        hasher.update(format!("{path}\0{kind}\0{what}\0").as_bytes());
+    }
+    Ok(hasher.finish())
+}
+
+fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
+    let mut hasher = Hasher::default();
+    let mut buffer = vec![0; 1 << 16];
+    loop {
+        match from.read(&mut buffer)? {
+            0 => return Ok(hasher.finish()),
+            count => hasher.update(&buffer[..count]),
+        }
+    }
 }
 
 /// What among a plan's files looks like a secret: where each is on disk.

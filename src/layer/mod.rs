@@ -54,6 +54,6 @@ pub use error::LayerError;
 pub use folder::link;
 pub use granted::GrantError;
 pub use laid::{Laid, Without};
-pub use listing::{Listed, listing, secrets};
+pub use listing::{Listed, content_digest, listing, secrets, source_digests};
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};

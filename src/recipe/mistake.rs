@@ -1,33 +1,39 @@
-//! What was probably meant by a recipe that cannot be read.
+//! What was probably meant by a file in TOML that cannot be read: a recipe, or a list of them.
 
-use super::{Origin, RecipeError};
 use crate::diagnose::nearest;
 
-impl Origin {
-    /// What the parser found, with what was meant where that can be seen.
-    pub(super) fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
-        let offset = error.span().map_or(0, |span| span.start);
-        if let Some((key, value)) = bare_word(&self.text, offset) {
-            let problem = format!("the text {value} has no quotes");
-            return self
-                .error_at(offset, problem)
-                .with_hint(format!("quote it: {key} = {value:?}"));
-        }
-        if let Some(name) = meant(error.message()) {
-            // All others beside it do not help.
-            let problem = error.message().split(", expected").next();
-            return self
-                .error_at(offset, problem.unwrap_or_default())
-                .with_hint(format!("did you mean `{name}`?"));
-        }
-        let found = self.error_at(offset, error.message());
-        if error.message().starts_with("invalid type: floating point")
-            && let Some((key, value)) = assignment(&self.text, offset)
-        {
-            return found.with_hint(format!("quote it: {key} = \"{value}\""));
-        }
-        found
+/// What is wrong in a file, and what was meant where that can be seen.
+pub struct Mistake {
+    /// Where it is in the file, in bytes.
+    pub offset: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// What was meant.
+    pub hint: Option<String>,
+}
+
+/// What the parser found in a text.
+pub fn mistake(text: &str, error: &toml::de::Error) -> Mistake {
+    let offset = error.span().map_or(0, |span| span.start);
+    let found = |problem: &str, hint: Option<String>| Mistake {
+        offset,
+        problem: problem.to_owned(),
+        hint,
+    };
+    if let Some((key, value)) = bare_word(text, offset) {
+        let problem = format!("the text {value} has no quotes");
+        return found(&problem, Some(format!("quote it: {key} = {value:?}")));
     }
+    if let Some(name) = meant(error.message()) {
+        // All others beside it do not help.
+        let problem = error.message().split(", expected").next();
+        let hint = format!("did you mean `{name}`?");
+        return found(problem.unwrap_or_default(), Some(hint));
+    }
+    let is_float = error.message().starts_with("invalid type: floating point");
+    let assigned = assignment(text, offset).filter(|_| is_float);
+    let hint = assigned.map(|(key, value)| format!("quote it: {key} = \"{value}\""));
+    found(error.message(), hint)
 }
 
 /// The key and the value of a line such as `base = nanoserver`: the parser takes such a word for the

@@ -68,6 +68,7 @@ pub use instructions::{
     Instructions, Kept, PlannedContent, PlannedEntry, PlannedLayer, PlannedStep,
 };
 pub use library::{ShippedRecipe, shipped};
+pub use mistake::{Mistake, mistake};
 pub use on_disk::{LeftOut, OnDisk};
 pub use path::PATH_HINT;
 pub use plan::{Command, Plan, PlanBase, PlannedFile, Step};
@@ -537,6 +538,20 @@ impl Origin {
     /// Line and column.
     fn place_of(&self, offset: usize) -> (usize, usize) {
         line_and_column(&self.text, offset)
+    }
+
+    /// What the parser found, with what was meant where that can be seen.
+    fn unreadable(&self, error: &toml::de::Error) -> RecipeError {
+        let Mistake {
+            offset,
+            problem,
+            hint,
+        } = mistake(&self.text, error);
+        let found = self.error_at(offset, problem);
+        match hint {
+            Some(hint) => found.with_hint(hint),
+            None => found,
+        }
     }
 
     fn error_at(&self, offset: usize, problem: impl Into<String>) -> RecipeError {

@@ -65,13 +65,13 @@ pub fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     out.write_all(rest.as_bytes())
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
         .replace('"', "&quot;")
 }
 
-fn hash_of(text: &str) -> String {
+pub(super) fn hash_of(text: &str) -> String {
     format!("sha256-{}", BASE64.encode(Sha256::digest(text)))
 }

@@ -241,7 +241,7 @@ fn code(command: &str) -> String {
 }
 
 /// Foreign text inside a table: nothing in it may end the cell or begin mark-up.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

@@ -1,6 +1,7 @@
-//! The forms in which people and programs read what a roll-out comes to.
+//! The forms in which people and programs read what a roll-out comes to, or a fleet of images.
 
 mod answer;
+mod fleet;
 mod html;
 mod json;
 mod junit;
@@ -13,6 +14,10 @@ mod problems;
 mod sarif;
 mod text;
 
+pub use fleet::{
+    write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
+    write_fleet_text,
+};
 pub use html::write_html;
 pub use json::write_json;
 pub use junit::write_junit;

@@ -30,6 +30,7 @@ mod downloads;
 mod examples;
 mod examples_windows;
 mod fake_catalog;
+mod fleet;
 mod foreign_text;
 mod github_action;
 mod guesses;

@@ -66,6 +66,14 @@ pub(in crate::cli) fn images_to_build() -> ArgValueCompleter {
     })
 }
 
+/// Files in TOML, which lists of images are.
+pub(in crate::cli) fn fleets() -> ArgValueCompleter {
+    completer(|typed| {
+        let is_meant = |path: &Path| path.extension().is_some_and(|end| end == "toml");
+        paths("", typed, &PathCompleter::any().filter(is_meant))
+    })
+}
+
 /// Recipes that ship.
 pub(in crate::cli) fn recipes() -> ArgValueCompleter {
     completer(|_| recipe_names())

@@ -145,6 +145,21 @@ impl Stages {
         &self.name
     }
 
+    /// What stands in the Dockerfile.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The stage that was named.
+    pub fn wanted(&self) -> Option<&str> {
+        self.wanted.as_deref()
+    }
+
+    /// Values of build arguments, as they were given.
+    pub fn given(&self) -> &[(String, String)] {
+        &self.given
+    }
+
     /// The Dockerfile.
     pub fn file(&self) -> &std::path::Path {
         &self.file

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
-use super::files::Files;
+use super::files::{Files, Folder};
 use super::{Base, StageError, Stages};
 use crate::dockerfile::source::Dockerfile;
 use crate::dockerfile::{ContextContent, ContextEntry, Rendered};
 use crate::files::{LARGEST_TEXT, read_text};
-use crate::layer::LinkTo;
+use crate::layer::{Content, LinkTo};
 use crate::recipe::dockerignore::FILE_NAME;
 use crate::recipe::{FileSource, PlannedContent};
 
@@ -91,34 +91,63 @@ impl Stages {
 
     /// All of the context that is not left out, folders before what is in them.
     fn whole_context(&self) -> Result<Vec<ContextEntry>, StageError> {
-        let failed = |problem: String| StageError::Asked(problem, None);
-        let mut entries = Vec::new();
-        let mut pending = vec![String::new()];
-        while let Some(folder) = pending.pop() {
-            for found in self.context.inside(&folder, "").map_err(failed)? {
-                let content = match found.content {
-                    PlannedContent::Folder => {
-                        pending.push(found.path.clone());
-                        ContextContent::Folder
-                    }
-                    PlannedContent::File(FileSource::Disk(file)) => {
-                        ContextContent::File(file.path.into())
-                    }
-                    PlannedContent::Link { target, to_folder } => ContextContent::Link {
-                        target,
-                        to: if to_folder {
-                            LinkTo::Directory
-                        } else {
-                            LinkTo::File
-                        },
-                    },
-                    PlannedContent::File(_) | PlannedContent::Deleted => continue,
-                };
-                let path = found.path;
-                entries.push(ContextEntry { path, content });
-            }
-        }
-        entries.sort_by(|one, other| one.path.cmp(&other.path));
-        Ok(entries)
+        all_of(&self.context)
     }
+
+    /// All that the instructions may take from here: the context, and the folders in place of
+    /// stages.
+    pub fn sources(&self) -> Result<Vec<(String, Content)>, StageError> {
+        let mut sources = Vec::new();
+        let stages = self.all.iter();
+        let folders = stages.filter_map(|stage| Some((&stage.name, stage.folder.as_ref()?)));
+        let mut add = |at: &str, folder: &Folder| {
+            for ContextEntry { path, content } in all_of(folder)? {
+                let content = match content {
+                    ContextContent::Folder => Content::Directory,
+                    ContextContent::File(source) => Content::File(source),
+                    ContextContent::Link { target, to } => Content::Symlink { target, to },
+                };
+                sources.push((format!("{at}/{path}"), content));
+            }
+            Ok::<_, StageError>(())
+        };
+        add("context", &self.context)?;
+        for (name, folder) in folders {
+            add(&format!("stage {name}"), folder)?;
+        }
+        Ok(sources)
+    }
+}
+
+/// All of a folder that is not left out, folders before what is in them.
+fn all_of(top: &Folder) -> Result<Vec<ContextEntry>, StageError> {
+    let failed = |problem: String| StageError::Asked(problem, None);
+    let mut entries = Vec::new();
+    let mut pending = vec![String::new()];
+    while let Some(folder) = pending.pop() {
+        for found in top.inside(&folder, "").map_err(failed)? {
+            let content = match found.content {
+                PlannedContent::Folder => {
+                    pending.push(found.path.clone());
+                    ContextContent::Folder
+                }
+                PlannedContent::File(FileSource::Disk(file)) => {
+                    ContextContent::File(file.path.into())
+                }
+                PlannedContent::Link { target, to_folder } => ContextContent::Link {
+                    target,
+                    to: if to_folder {
+                        LinkTo::Directory
+                    } else {
+                        LinkTo::File
+                    },
+                },
+                PlannedContent::File(_) | PlannedContent::Deleted => continue,
+            };
+            let path = found.path;
+            entries.push(ContextEntry { path, content });
+        }
+    }
+    entries.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(entries)
 }

@@ -14,6 +14,7 @@ use super::{Delivered, Delivery, DeliveryError, Destination, Existing, Made};
 use crate::demo::{DemoRegistry, add_base_images};
 use crate::diagnose::Diagnose;
 use crate::dockerfile::Rendered;
+use crate::engine::bases::BaseSearch;
 use crate::engine::docker::{BuildOptions, Daemon, DockerEngine, Endpoint, Environment};
 use crate::engine::plans::{Blueprint, BuildRequest, PlannedImage, TargetHost};
 use crate::engine::publication::{IndexWhen, Naming, Publication};
@@ -155,7 +156,7 @@ async fn plan(registry: &Registry, bases: &str, hosts: &[WindowsVersion]) -> Vec
         wanted: Match::Exact,
         is_shared: true,
     };
-    request.plan(registry).await.unwrap()
+    request.plan(&BaseSearch::new(registry)).await.unwrap()
 }
 
 fn dockerfile(planned: &PlannedImage) -> Rendered {

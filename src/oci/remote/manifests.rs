@@ -63,11 +63,8 @@ impl Repository {
             Err(error) if self.means_missing(&error) => return Ok(None),
             Err(error) => return Err(error),
         }
-        match self.get_manifest(which).await {
-            Ok(manifest) => Ok(Some(manifest.descriptor())),
-            Err(error) if self.means_missing(&error) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let found = self.find_manifest(which).await?;
+        Ok(found.map(|manifest| manifest.descriptor()))
     }
 
     /// The document that a tag or digest names; its digest is verified.
@@ -100,6 +97,15 @@ impl Repository {
             media_type,
             digest,
         })
+    }
+
+    /// The document that a tag or digest names, with one request; nothing where the registry has none.
+    pub async fn find_manifest(&self, which: &str) -> Result<Option<RawManifest>, RegistryError> {
+        match self.get_manifest(which).await {
+            Ok(manifest) => Ok(Some(manifest)),
+            Err(error) if self.means_missing(&error) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Deletes a manifest and the tags that name it, where the registry does so.

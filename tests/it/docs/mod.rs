@@ -120,7 +120,7 @@ fn the_commands_of_the_pages_run() {
         let mut stage = Stage::new();
         for block in &blocks {
             if let Block::File { path, text } = block {
-                stage.write(path, text);
+                stage.write(path, &stage.here(text));
             }
         }
         for block in &blocks {

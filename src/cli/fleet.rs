@@ -1,0 +1,245 @@
+//! `wincimg fleet`: a list of images, each for every Windows build among its nodes.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::{Args, Subcommand};
+use jiff::Zoned;
+
+use super::Answer;
+use super::build::source_date_epoch;
+use super::check_compat::{Format, more_report};
+use super::complete;
+use super::failure::{COULD_NOT, Failure};
+use super::hosts::HostArgs;
+use super::output::{write_json, write_result};
+use super::progress::display;
+use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
+use super::session::Session;
+use crate::cluster::live::Cluster;
+use crate::cluster::nodes::{Node, NodeList};
+use crate::fleet::{Fleet, INDEX_VARIABLE, Mode, Report, Run, Shard, bring, schema};
+use crate::report::{
+    write_fleet_html, write_fleet_json, write_fleet_junit, write_fleet_markdown, write_fleet_sarif,
+    write_fleet_text,
+};
+
+/// Bring a list of images to every Windows build among the nodes
+///
+/// FILE is TOML: a registry and what else all images have in common, then an [[image]] for each. What
+/// is missing, on a base that was published anew, or made of other files than now is built; the rest
+/// is not touched.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg fleet check fleet.toml --kube\n  \
+    wincimg fleet build fleet.toml --nodes nodes.json\n  \
+    wincimg fleet build fleet.toml --kube --shard 0/8\n  \
+    wincimg fleet schema > fleet.schema.json\n\n\
+    The least that a file has:\n  \
+    registry = \"repo.mylan.k8s:8888/apps\"\n\n  \
+    [[image]]\n  \
+    build = \"./web\"\n  \
+    tag = \"1.4\"")]
+pub(super) struct FleetArgs {
+    #[command(subcommand)]
+    command: FleetCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum FleetCommand {
+    Build(BuildArgs),
+    Check(CheckArgs),
+    Schema(SchemaArgs),
+}
+
+/// Make what is missing of a fleet, and touch nothing else
+///
+/// Each image's tag is an index with an entry for each build of Windows; entries of other builds and
+/// platforms stay. What cannot be made is told, and stops no other image.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg fleet build fleet.toml --kube\n  \
+    wincimg fleet build fleet.toml --nodes nodes.json --report junit:fleet.xml\n  \
+    wincimg fleet build fleet.toml --kube --shards 8\n\n\
+    Exit code 0: every image is there. 1: something is missing that could not be made. 3: nothing\n\
+    could be asked.")]
+struct BuildArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Say what is missing of a fleet, and make nothing
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg fleet check fleet.toml --kube\n  \
+    kubectl get nodes -o json | wincimg fleet check fleet.toml --nodes -\n  \
+    wincimg fleet check fleet.toml --host-build 17763.973 --format json\n\n\
+    Exit code 0: every image is there. 1: something is missing. 3: nothing could be asked.")]
+struct CheckArgs {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+/// Print the JSON schema of a fleet's file, for editors
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  wincimg fleet schema > fleet.schema.json")]
+struct SchemaArgs {}
+
+#[derive(Debug, Args)]
+struct CommonArgs {
+    /// The list of images
+    #[arg(value_name = "FILE", add = complete::fleets())]
+    file: PathBuf,
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// Only the images of one part of N, with I from 0 to N-1; an image stays in its part whatever
+    /// else the file has
+    #[arg(long, value_name = "I/N", conflicts_with = "shards")]
+    shard: Option<Shard>,
+    /// The same where `JOB_COMPLETION_INDEX` says which part: of a Kubernetes Job with N completions
+    #[arg(long, value_name = "N")]
+    shards: Option<u32>,
+    /// The form of the report
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    /// Write the report to this file instead of stdout
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write it in another form too, such as html:report.html (repeatable)
+    #[arg(long = "report", value_name = "FORMAT:FILE", value_parser = more_report, add = complete::reports::<Format>())]
+    reports: Vec<(Format, PathBuf)>,
+    #[command(flatten)]
+    kube: KubeArgs,
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// Which cluster.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Cluster options")]
+pub(super) struct KubeArgs {
+    /// Read the nodes from the cluster
+    #[arg(long)]
+    pub(super) kube: bool,
+    /// The context of the kubeconfig [default: the current one, or the pod's own cluster]
+    #[arg(long, value_name = "NAME", requires = "kube", add = complete::contexts())]
+    pub(super) context: Option<String>,
+}
+
+impl FleetArgs {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        match self.command {
+            FleetCommand::Build(build) => build.common.run(Mode::Build, session),
+            FleetCommand::Check(check) => check.common.run(Mode::Check, session),
+            FleetCommand::Schema(SchemaArgs {}) => {
+                write_result(None, |out| write_json(&schema(), out))?;
+                Ok(Answer::Yes)
+            }
+        }
+    }
+}
+
+impl CommonArgs {
+    fn run(self, mode: Mode, session: &Session) -> Result<Answer, Failure> {
+        let shard = self.shard()?;
+        let mut fleet = Fleet::read(&self.file)?;
+        if let Some(shard) = shard {
+            fleet = fleet.part(shard);
+        }
+        let nodes = self.nodes(session)?;
+        let progress = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let library = session.cache.library(&registry, &progress);
+        let downloads = session.cache.downloads();
+        let run = Run {
+            registry: &registry,
+            base_registry: &self.base.base_registry,
+            library: &library,
+            downloads: &downloads,
+            progress: &progress,
+            tell: session,
+            created: source_date_epoch()?,
+            today: Zoned::now().date(),
+        };
+        let mut report = registry_args::run(async { Ok(bring(&fleet, &nodes, run, mode).await) })?;
+        report.shard = shard.map(|shard| shard.to_string());
+        for (format, file) in &self.reports {
+            write_result(Some(file), |out| write_as(*format, &report, out))?;
+        }
+        let output: Option<&Path> = self.output.as_deref();
+        write_result(output, |out| write_as(self.format, &report, out))?;
+        Ok(if report.complete {
+            Answer::Yes
+        } else if report.is_blind() {
+            Answer::Code(u8::try_from(COULD_NOT).unwrap_or(u8::MAX))
+        } else {
+            Answer::No
+        })
+    }
+
+    /// The part that is wanted.
+    fn shard(&self) -> Result<Option<Shard>, Failure> {
+        let Some(of) = self.shards else {
+            return Ok(self.shard);
+        };
+        let Some(index) = std::env::var_os(INDEX_VARIABLE) else {
+            let problem = anyhow!("--shards {of} needs {INDEX_VARIABLE}, which is not set");
+            return Err(Failure::usage(problem).hint(format!(
+                "a Job with completionMode: Indexed sets it; elsewhere name the part: --shard 0/{of}"
+            )));
+        };
+        let text = format!("{}/{of}", index.to_string_lossy());
+        let shard = text.parse::<Shard>();
+        shard.map(Some).map_err(|error| {
+            Failure::usage(anyhow!(error)).hint(format!(
+                "give --shards as many as the Job has completions, and {INDEX_VARIABLE} one of \
+                 their numbers"
+            ))
+        })
+    }
+
+    /// All Windows nodes that were named or that the cluster has.
+    fn nodes(&self, session: &Session) -> Result<Vec<Node>, Failure> {
+        let mut nodes = if self.kube.kube && !self.hosts.are_given() {
+            NodeList::default()
+        } else {
+            self.hosts.nodes(session)?
+        };
+        if self.kube.kube {
+            let snapshot = registry_args::run(async {
+                let cluster = Cluster::connect(self.kube.context.as_deref()).await?;
+                Ok(cluster.nodes().await?)
+            })?;
+            nodes.windows.extend(snapshot.list().windows);
+        }
+        let silent = nodes.windows.iter().filter(|node| node.build.is_none());
+        for node in silent.filter_map(|node| node.name.as_ref()) {
+            session.warn(format_args!(
+                "left out node {node}, which does not report its Windows version: name its build \
+                 too, with --host-build 17763.973"
+            ));
+        }
+        if nodes.windows.iter().all(|node| node.build.is_none()) {
+            return Err(
+                Failure::usage(anyhow!("no node reports its Windows version"))
+                    .hint("name a build with --host-build 17763.973"),
+            );
+        }
+        Ok(nodes.windows)
+    }
+}
+
+fn write_as(format: Format, report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    match format {
+        Format::Text => write_fleet_text(report, out),
+        Format::Json => write_fleet_json(report, out),
+        Format::Markdown => write_fleet_markdown(report, out),
+        Format::Junit => write_fleet_junit(report, out),
+        Format::Sarif => write_fleet_sarif(report, out),
+        Format::Html => write_fleet_html(report, out),
+    }
+}

@@ -1,0 +1,417 @@
+//! From a fleet and nodes to what is missing, and to images where they belong.
+//!
+//! All images are looked at at once, with a bound. Bases are looked for once for all of them, and each
+//! tag is read with one request; what is as it should be costs nothing more.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::{StreamExt, stream};
+use jiff::Timestamp;
+use jiff::civil::Date;
+use tokio::sync::Semaphore;
+
+use super::report::{ImageReport, Report, State, Trouble};
+use super::standing::{MadeOf, Reached, Standing};
+use super::{Entry, Fleet};
+use crate::cluster::nodes::Node;
+use crate::diagnose::Blame;
+use crate::engine::bases::BaseSearch;
+use crate::engine::choice::{Engine, Reason, Wish};
+use crate::engine::delivery::{Delivery, Destination, Existing};
+use crate::engine::downloads::Manner;
+use crate::engine::inside::Purpose;
+use crate::engine::order::{Means, Order, UPDATE_LOCK, deliver_directly};
+use crate::engine::plans::{PlannedImage, TargetHost};
+use crate::engine::publication::{IndexWhen, Line, Naming, Publication};
+use crate::inspect::library::Library;
+use crate::net::Downloads;
+use crate::oci::base::{BaseRegistry, ResolveError};
+use crate::oci::remote::Registry;
+use crate::progress::{Progress, Tell};
+use crate::recipe::Plan;
+use crate::rollout::{command_line, review};
+
+/// So many images are looked at at once.
+const LOOKS: usize = 32;
+/// So many are made at once. Each waits a moment after publishing, so it is more than there are cores.
+const BUILDS: usize = 16;
+
+/// Whether what is missing is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// It is only said.
+    Check,
+    /// It is made.
+    Build,
+}
+
+/// What a fleet is brought with.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// The client for all registries.
+    pub registry: &'a Registry,
+    /// Where base images come from, unless the file says otherwise.
+    pub base_registry: &'a BaseRegistry,
+    /// Who knows what is inside bases.
+    pub library: &'a Library,
+    /// What was downloaded.
+    pub downloads: &'a Downloads,
+    /// Who is shown what is under way.
+    pub progress: &'a Arc<dyn Progress>,
+    /// Who is told what deserves to be read.
+    pub tell: &'a dyn Tell,
+    /// The time that new layers carry, where it is not the base's.
+    pub created: Option<Timestamp>,
+    /// The day on which the support of Windows is looked at.
+    pub today: Date,
+}
+
+/// Says, and in [`Mode::Build`] makes, what is missing of a fleet for nodes. What fails of one image
+/// stands in its report and stops no other.
+pub async fn bring(fleet: &Fleet, nodes: &[Node], run: Run<'_>, mode: Mode) -> Report {
+    let work = Work {
+        run,
+        mode,
+        nodes,
+        bases: BaseSearch::new(run.registry),
+        reached: Reached::default(),
+        said: Mutex::default(),
+        builds: Semaphore::new(BUILDS),
+    };
+    let entries = stream::iter(&fleet.entries);
+    let images = entries.map(|entry| Box::pin(work.one(entry)));
+    let images: Vec<ImageReport> = images.buffered(LOOKS).collect().await;
+    let silent = nodes.iter().filter(|node| node.build.is_none());
+    let left_out = silent.filter_map(|node| node.name.clone()).collect();
+    Report::new(fleet.file.clone(), images, left_out)
+}
+
+/// What all images share.
+struct Work<'a> {
+    run: Run<'a>,
+    mode: Mode,
+    nodes: &'a [Node],
+    bases: BaseSearch,
+    reached: Reached,
+    said: Mutex<HashSet<String>>,
+    builds: Semaphore,
+}
+
+/// Who is told about one image: what was said about another is not said again.
+struct Voice<'a> {
+    tell: &'a dyn Tell,
+    said: &'a Mutex<HashSet<String>>,
+    about: String,
+}
+
+impl Voice<'_> {
+    fn is_new(&self, message: &str) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.insert(message.to_owned())
+    }
+}
+
+impl Tell for Voice<'_> {
+    fn note(&self, message: &dyn Display) {
+        let message = message.to_string();
+        if self.is_new(&message) {
+            self.tell.note(&format_args!("{}: {message}", self.about));
+        }
+    }
+
+    fn warn(&self, message: &dyn Display) {
+        let message = message.to_string();
+        if self.is_new(&message) {
+            self.tell.warn(&format_args!("{}: {message}", self.about));
+        }
+    }
+}
+
+impl Work<'_> {
+    /// One image, whatever becomes of it.
+    async fn one(&self, entry: &Entry) -> ImageReport {
+        let mut report = ImageReport::new(entry);
+        if let Err(trouble) = self.settle(entry, &mut report).await {
+            report.fail(trouble);
+        }
+        report
+    }
+
+    async fn settle(&self, entry: &Entry, report: &mut ImageReport) -> Result<(), Trouble> {
+        let voice = Voice {
+            tell: self.run.tell,
+            said: &self.said,
+            about: entry.label(),
+        };
+        let means = Means {
+            registry: self.run.registry,
+            bases: &self.bases,
+            library: self.run.library,
+            progress: self.run.progress,
+            tell: &voice,
+        };
+        let design = entry.named.read(&voice)?;
+        let is_for_any = design.is_for_any_host()?;
+        let nodes = self.nodes.iter().filter(|node| entry.selects(node));
+        let nodes: Vec<Node> = nodes.cloned().collect();
+        let hosts = if is_for_any {
+            Vec::new()
+        } else {
+            TargetHost::of_nodes(&nodes)
+        };
+        if hosts.is_empty() && !is_for_any {
+            let selector = entry.selector.as_ref();
+            let which = selector.map_or_else(String::new, |it| format!(" that {it} selects"));
+            voice.warn(&format_args!(
+                "line {}: there is no Windows node{which}",
+                entry.line
+            ));
+            return Ok(());
+        }
+        for host in &hosts {
+            report.of_host(Some(host));
+        }
+        let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
+            return Err(nameless(entry));
+        };
+        self.reached
+            .check(self.run.registry, reference.registry())
+            .await?;
+        let base_registry = entry.base_registry.as_ref();
+        let mut order = Order {
+            design,
+            hosts,
+            base_registry: base_registry.unwrap_or(self.run.base_registry).clone(),
+            matched: entry.matched,
+        };
+        let standing = Standing::read(self.run.registry, &reference);
+        let planning = plan(&mut order, report, &means);
+        let (standing, images) = tokio::join!(standing, planning);
+        let (standing, mut images) = (standing?, images?);
+        for image in &mut images {
+            image.plan.labels.extend(entry.labels.iter().cloned());
+        }
+        let naming = Naming {
+            name: name.clone(),
+            tag: Some(entry.tag.clone()),
+            index: IndexWhen::Always,
+        };
+        let publication = Publication::new(&images, &naming)?;
+        let planned = publication.images.iter().map(|image| image.planned);
+        let planned: Vec<&PlannedImage> = planned.collect();
+        let inputs = order.inputs(&planned, entry.compression)?;
+        let (engine, why) = Wish::Any.choose(planned.iter().map(|image| &image.plan));
+        let is_daemons = engine == Engine::Docker;
+        let mut lacking: Vec<(Plan, MadeOf)> = Vec::new();
+        for (image, inputs) in publication.images.iter().zip(inputs) {
+            let made_of = MadeOf {
+                inputs,
+                base: image.planned.base.digest().clone(),
+            };
+            let verdict = standing.judge(&Line::planned(image), &made_of, is_daemons);
+            let hosts = image.for_hosts.iter().map(|planned| planned.host.as_ref());
+            for host in hosts {
+                let build = report.of_host(host);
+                let tagged = self.tagged(entry, name, &image.tag);
+                build.state = verdict.state;
+                build.reason.clone_from(&verdict.reason);
+                build.digest = verdict.digest.as_ref().map(ToString::to_string);
+                build.image = Some(tagged);
+                build.os_version = image.planned.base.version_text();
+            }
+            if !verdict.state.is_there() {
+                lacking.push((image.planned.plan.clone(), made_of));
+            }
+        }
+        if self.mode == Mode::Check || lacking.is_empty() {
+            return Ok(());
+        }
+        if is_daemons {
+            return Err(needs_daemon(entry, &order, &why));
+        }
+        let is_lacking = |image: &PlannedImage| {
+            let mut lacking = lacking.iter();
+            lacking.any(|(plan, _)| plan.base == image.plan.base)
+        };
+        images.retain(is_lacking);
+        // Whoever waits here holds nothing that others wait for.
+        let _place = self.builds.acquire().await;
+        let made = Making {
+            work: self,
+            entry,
+            order: &order,
+            naming: &naming,
+            nodes: &nodes,
+            voice: &voice,
+            lacking: &lacking,
+        };
+        Box::pin(made.make(images, &means, report)).await
+    }
+
+    /// The tag of one image of an index.
+    fn tagged(&self, entry: &Entry, name: &str, tag: &str) -> String {
+        let joined = entry.registry.join(&format!("{name}:{tag}"));
+        joined.map_or_else(|_| tag.to_owned(), |reference| reference.to_string())
+    }
+}
+
+/// Finds the bases. Hosts that none fits are told, and the others go on without them.
+async fn plan(
+    order: &mut Order,
+    report: &mut ImageReport,
+    means: &Means<'_>,
+) -> Result<Vec<PlannedImage>, Trouble> {
+    loop {
+        let error = match order.plan(true, means).await {
+            Ok(images) => return Ok(images),
+            Err(error) => error,
+        };
+        let unserved = match error.search() {
+            Some(ResolveError::NothingFits(nothing)) => nothing.host.version.build,
+            _ => return Err(error.into()),
+        };
+        let is_unserved = |host: &TargetHost| host.build.version.build == unserved;
+        if order.hosts.iter().all(is_unserved) {
+            return Err(error.into());
+        }
+        let trouble = Trouble::from(error);
+        for host in order.hosts.iter().filter(|host| is_unserved(host)) {
+            let build = report.of_host(Some(host));
+            build.state = State::Failed;
+            build.problem = Some(trouble.clone());
+        }
+        order.hosts.retain(|host| !is_unserved(host));
+    }
+}
+
+/// One image on its way.
+struct Making<'a> {
+    work: &'a Work<'a>,
+    entry: &'a Entry,
+    order: &'a Order,
+    naming: &'a Naming,
+    nodes: &'a [Node],
+    voice: &'a Voice<'a>,
+    lacking: &'a [(Plan, MadeOf)],
+}
+
+impl Making<'_> {
+    async fn make(
+        &self,
+        mut images: Vec<PlannedImage>,
+        means: &Means<'_>,
+        report: &mut ImageReport,
+    ) -> Result<(), Trouble> {
+        let (run, order) = (&self.work.run, self.order);
+        let again = self.noting();
+        let mut supply = order.supply(Manner::Pinned, run.downloads.clone(), again)?;
+        let plans: Vec<Plan> = images.iter().map(|image| image.plan.clone()).collect();
+        order.check_pins(&plans, &supply)?;
+        order.bring(&mut images, &mut supply, means).await?;
+        let (engine, why) = Wish::Any.choose(images.iter().map(|image| &image.plan));
+        if engine == Engine::Docker {
+            return Err(needs_daemon(self.entry, order, &why));
+        }
+        order
+            .look(&mut images, Purpose::Layers, &mut supply, means)
+            .await?;
+        let mut publication = Publication::new(&images, self.naming)?;
+        for image in &mut publication.images {
+            let base = image.planned.base.digest();
+            let known = self.lacking.iter().find(|(_, made)| made.base == *base);
+            if let Some((_, made_of)) = known {
+                image.annotations = made_of.annotations();
+            }
+        }
+        let delivery = Delivery {
+            registry: run.registry,
+            progress: Arc::clone(run.progress),
+            destinations: &[Destination::Registry(self.entry.registry.clone())],
+            flavour: self.entry.flavour,
+            existing: Existing::Join,
+            review: &|outlooks| review(outlooks, self.nodes, run.today, self.voice),
+        };
+        let compression = self.entry.compression;
+        let delivering = deliver_directly(&publication, compression, run.created, &delivery);
+        let delivered = Box::pin(delivering).await?;
+        for image in delivered.images {
+            let builds = report.builds.iter_mut();
+            let of_image = builds.filter(|it| it.image.as_ref() == Some(&image.reference));
+            for build in of_image {
+                build.state = State::Built;
+                build.digest = Some(image.digest.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// The command that notes what downloads are.
+    fn noting(&self) -> String {
+        let mut words = build_words(self.entry, self.order);
+        words.push(UPDATE_LOCK.to_owned());
+        typed(&words)
+    }
+}
+
+impl Entry {
+    /// Whether it is for a node.
+    fn selects(&self, node: &Node) -> bool {
+        let selector = self.selector.as_ref();
+        selector.is_none_or(|selector| selector.selects(node))
+    }
+}
+
+/// The build of one image by itself, as far as names and hosts go.
+fn build_words(entry: &Entry, order: &Order) -> Vec<String> {
+    let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
+    words.push(entry.named.image.clone());
+    for host in &order.hosts {
+        words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
+    }
+    for (name, value) in &entry.named.values {
+        words.extend(["--set".to_owned(), format!("{name}={value}")]);
+    }
+    for (name, value) in &entry.named.arguments {
+        words.extend(["--build-arg".to_owned(), format!("{name}={value}")]);
+    }
+    words
+}
+
+fn typed(words: &[String]) -> String {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    command_line(&words)
+}
+
+/// What only a daemon can make.
+fn needs_daemon(entry: &Entry, order: &Order, why: &Reason) -> Trouble {
+    let mut words = build_words(entry, order);
+    let name = entry.name.clone().unwrap_or_default();
+    let registry = entry.registry.to_string();
+    for (flag, value) in [
+        ("--registry", registry),
+        ("--name", name),
+        ("--tag", entry.tag.clone()),
+    ] {
+        words.extend([flag.to_owned(), value]);
+    }
+    words.extend(["--join", "--push"].map(str::to_owned));
+    Trouble {
+        problem: format!("a Docker daemon on Windows is needed: {why}"),
+        hint: Some(format!("{} --docker-host tcp://HOST:2376", typed(&words))),
+        blame: Blame::Answer,
+    }
+}
+
+/// An image of which the file says no name, and what is built neither.
+fn nameless(entry: &Entry) -> Trouble {
+    Trouble {
+        problem: format!(
+            "the image in line {} has no name that can be pushed to {}",
+            entry.line, entry.registry
+        ),
+        hint: Some("give it one: name = \"…\"".to_owned()),
+        blame: Blame::Request,
+    }
+}

@@ -1,0 +1,86 @@
+//! A fleet of images: a file that lists them, and what brings each to every Windows build among its
+//! nodes.
+//!
+//! [`Fleet::read`] reads the file. [`bring`] asks once what bases and what tags there are, says what is
+//! missing, and in [`Mode::Build`] makes that and nothing else; it may be called again and again. A
+//! [`Shard`] is what of a fleet belongs to one of several that work on it.
+
+mod bring;
+mod file;
+mod report;
+mod shard;
+mod standing;
+
+use crate::cluster::selector::LabelSelector;
+use crate::engine::design::Named;
+use crate::layer::Compression;
+use crate::oci::base::{BaseRegistry, Match};
+use crate::oci::document::Flavour;
+use crate::oci::prefix::RegistryPrefix;
+use crate::oci::reference::Reference;
+
+pub use bring::{Mode, Run, bring};
+pub use file::schema;
+pub use report::{BuildReport, ImageReport, Report, State, Trouble};
+pub use shard::{INDEX_VARIABLE, Shard};
+
+/// Images that are to be there for the nodes that there are.
+#[derive(Debug, Clone)]
+pub struct Fleet {
+    /// The file that lists them.
+    pub file: String,
+    /// The images, in its order.
+    pub entries: Vec<Entry>,
+}
+
+/// One image of a fleet.
+#[derive(Debug, Clone)]
+pub struct Entry {
+    /// Where it stands in the file.
+    pub line: usize,
+    /// What is built, as it stands there.
+    pub build: String,
+    /// The same, with all that is said besides.
+    pub named: Named,
+    /// Where it is pushed to.
+    pub registry: RegistryPrefix,
+    /// Its name; none where only what is built has it, and that cannot be read.
+    pub name: Option<String>,
+    /// The tag of its index.
+    pub tag: String,
+    /// Which nodes it is for; all without one.
+    pub selector: Option<LabelSelector>,
+    /// Where its base comes from, where the file says so.
+    pub base_registry: Option<BaseRegistry>,
+    /// How close that has to be to the hosts.
+    pub matched: Match,
+    /// Labels that it gets.
+    pub labels: Vec<(String, String)>,
+    /// How its layers are compressed.
+    pub compression: Compression,
+    /// The words of its manifests; the base's without one.
+    pub flavour: Option<Flavour>,
+}
+
+impl Fleet {
+    /// The part that belongs to one of several.
+    #[must_use]
+    pub fn part(mut self, shard: Shard) -> Self {
+        self.entries.retain(|entry| shard.has(&entry.label()));
+        self
+    }
+}
+
+impl Entry {
+    /// The tag of its index.
+    pub fn reference(&self) -> Option<Reference> {
+        let name = self.name.as_ref()?;
+        self.registry.join(&format!("{name}:{}", self.tag)).ok()
+    }
+
+    /// What it is called: by its tag, or what is built where nobody can read that.
+    pub fn label(&self) -> String {
+        let reference = self.reference();
+        reference.map_or_else(|| self.build.clone(), |reference| reference.to_string())
+    }
+}

@@ -1,0 +1,120 @@
+//! Which images are whose, where several work on one fleet. The hash of an image's name decides, so that
+//! each keeps its own whatever else comes and goes, and no two ever write to one tag.
+
+use std::fmt;
+use std::str::FromStr;
+
+use sha2::{Digest as _, Sha256};
+
+/// The variable in which Kubernetes tells the pods of an Indexed Job who they are.
+pub const INDEX_VARIABLE: &str = "JOB_COMPLETION_INDEX";
+
+/// One part of several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    index: u32,
+    of: u32,
+}
+
+/// A text that does not name a part.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "invalid shard {0:?}: expected I/N with I from 0 to N-1, as {INDEX_VARIABLE} counts: 0/8 to 7/8"
+)]
+pub struct ShardError(String);
+
+impl Shard {
+    /// The part of that number, from 0, of so many.
+    pub fn new(index: u32, of: u32) -> Result<Self, ShardError> {
+        let shard = Self { index, of };
+        if index < of {
+            Ok(shard)
+        } else {
+            Err(ShardError(shard.to_string()))
+        }
+    }
+
+    /// Whether what has this name belongs to it.
+    pub fn has(self, name: &str) -> bool {
+        let hash = Sha256::digest(name);
+        let mut start = [0; 8];
+        start.copy_from_slice(&hash[..8]);
+        u64::from_be_bytes(start) % u64::from(self.of) == u64::from(self.index)
+    }
+}
+
+impl FromStr for Shard {
+    type Err = ShardError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let malformed = || ShardError(text.to_owned());
+        let (index, of) = text.split_once('/').ok_or_else(malformed)?;
+        match (index.parse(), of.parse()) {
+            (Ok(index), Ok(of)) => Self::new(index, of).map_err(|_| malformed()),
+            _ => Err(malformed()),
+        }
+    }
+}
+
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.index, self.of)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_name_is_in_exactly_one_shard(name in ".{0,80}", of in 1_u32..64) {
+            let owners = (0..of).filter(|index| Shard::new(*index, of).unwrap().has(&name));
+            prop_assert_eq!(owners.count(), 1);
+        }
+
+        #[test]
+        fn what_is_written_is_read_again(of in 1_u32..1000, index in 0_u32..1000) {
+            let text = format!("{index}/{of}");
+            match text.parse::<Shard>() {
+                Ok(shard) => prop_assert_eq!(shard.to_string(), text),
+                Err(_) => prop_assert!(index >= of),
+            }
+        }
+    }
+
+    #[test]
+    fn names_keep_their_shards_between_releases() {
+        let shard = |name: &str| (0..8).find(|index| Shard::new(*index, 8).unwrap().has(name));
+        assert_eq!(shard("repo.lan/apps/web:1.4"), Some(WEB));
+        assert_eq!(shard("repo.lan/apps/shop:2"), Some(SHOP));
+    }
+
+    /// By `printf %s NAME | sha256sum`.
+    const WEB: u32 = 4;
+    const SHOP: u32 = 7;
+
+    #[test]
+    fn thousands_are_spread_evenly() {
+        for index in 0..8 {
+            let shard = Shard::new(index, 8).unwrap();
+            let own = (0..1000).filter(|number| shard.has(&format!("repo.lan/app-{number}:1")));
+            let count = own.count();
+            assert!((90..160).contains(&count), "{index}: {count}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_part_is_refused_with_the_way_to_count() {
+        for text in ["", "8/8", "1", "/", "a/b", "-1/4", "0/0", "1/2/3", " 0/2"] {
+            let error = text.parse::<Shard>().unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("invalid shard {text:?}")),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! What a fleet of images comes to, in every form.
+
+use std::io::{self, Write};
+
+use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, TestSuite};
+
+use super::html::{escaped, hash_of};
+use super::markdown::cell;
+use super::names::{count, shown};
+use super::sarif::{Place, Result as Shown, Rule, write as write_sarif};
+use crate::fleet::{BuildReport, ImageReport, Report, State, Trouble};
+use crate::foreign::Foreign;
+
+/// GitHub takes comments of 65,536 characters.
+const ROOM: usize = 60_000;
+
+/// `fleet.toml: 3 images for their builds of Windows: 8 current, 1 missing`.
+fn headline(report: &Report) -> String {
+    let summary = &report.summary;
+    let counts = [
+        (summary.current, "current"),
+        (summary.built, "built"),
+        (summary.missing, "missing"),
+        (summary.outdated, "outdated"),
+        (summary.failed, "failed"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts
+        .map(|(count, state)| format!("{count} {state}"))
+        .collect();
+    let counts = if counts.is_empty() {
+        "nothing to do".to_owned()
+    } else {
+        counts.join(", ")
+    };
+    let part = report.shard.as_ref();
+    let part = part.map_or_else(String::new, |shard| format!(", shard {shard}"));
+    let images = count(report.images.len(), "image");
+    format!("{}{part}: {images}: {counts}", report.file)
+}
+
+/// Whether there is something to say of an image.
+fn is_worth_a_word(image: &ImageReport) -> bool {
+    let mut builds = image.builds.iter();
+    image.problem.is_some() || builds.any(|build| build.state != State::Current)
+}
+
+/// `17763.973`, or `any`.
+fn host(build: &BuildReport) -> &str {
+    build.host_build.as_deref().unwrap_or("any")
+}
+
+/// `nano:1-10.0.17763.973 (its base was published anew)`.
+fn details(build: &BuildReport) -> String {
+    let mut parts: Vec<&str> = build.image.as_deref().into_iter().collect();
+    let reason = build.reason.as_ref().map(|reason| format!("({reason})"));
+    parts.extend(reason.as_deref());
+    parts.join(" ")
+}
+
+/// For people: how many there are, and each image that is not simply as it was.
+pub fn write_fleet_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}", Foreign(headline(report)))?;
+    for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
+        writeln!(out, "\n{}", Foreign(&image.reference))?;
+        for build in &image.builds {
+            let line = format!(
+                "  {:<12} {:<9} {}",
+                host(build),
+                build.state.name(),
+                details(build)
+            );
+            writeln!(out, "{}", Foreign(line.trim_end()))?;
+            if let Some(trouble) = &build.problem {
+                write_trouble(trouble, "    ", out)?;
+            }
+        }
+        if let Some(trouble) = &image.problem {
+            write_trouble(trouble, "  ", out)?;
+        }
+    }
+    Ok(())
+}
+
+fn write_trouble(trouble: &Trouble, indent: &str, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{indent}error: {}", Foreign(&trouble.problem))?;
+    match &trouble.hint {
+        Some(hint) => writeln!(out, "{indent}hint: {}", Foreign(hint)),
+        None => Ok(()),
+    }
+}
+
+/// For programs.
+pub fn write_fleet_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    serde_json::to_writer_pretty(&mut *out, report)?;
+    out.write_all(b"\n")
+}
+
+/// For a comment of a pull request: a table of what is not simply as it was.
+pub fn write_fleet_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "### {}", cell(&headline(report)))?;
+    let mut rows = Vec::new();
+    for image in report.images.iter().filter(|it| is_worth_a_word(it)) {
+        for build in &image.builds {
+            let trouble = build.problem.as_ref().or(image.problem.as_ref());
+            let trouble = trouble.filter(|_| !build.state.is_there());
+            rows.push(format!(
+                "| {} | {} | {} | {} | {} |\n",
+                cell(&image.reference),
+                cell(host(build)),
+                build.state.name(),
+                cell(build.reason.as_deref().unwrap_or_default()),
+                trouble.map_or_else(String::new, in_a_cell)
+            ));
+        }
+        if let (true, Some(trouble)) = (image.builds.is_empty(), &image.problem) {
+            let name = cell(&image.reference);
+            rows.push(format!(
+                "| {name} | | failed | | {} |\n",
+                in_a_cell(trouble)
+            ));
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(
+        out,
+        "\n| Image | Windows | State | Why | Problem |\n| --- | --- | --- | --- | --- |"
+    )?;
+    let mut used = 0;
+    for (place, row) in rows.iter().enumerate() {
+        used += row.len();
+        if used > ROOM {
+            let more = rows.len() - place;
+            return writeln!(out, "\n… and {more} more, which `--format json` shows.");
+        }
+        out.write_all(row.as_bytes())?;
+    }
+    Ok(())
+}
+
+fn in_a_cell(trouble: &Trouble) -> String {
+    match &trouble.hint {
+        Some(hint) => format!("{}<br>{}", cell(&trouble.problem), cell(hint)),
+        None => cell(&trouble.problem),
+    }
+}
+
+/// JUnit XML: a suite for each image, a case for each build of Windows.
+pub fn write_fleet_junit(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let mut junit = Junit::new("wincimg fleet");
+    for image in &report.images {
+        let name = shown(&image.reference);
+        let mut suite = TestSuite::new(name.as_str());
+        for build in &image.builds {
+            let title = format!("{name} for {}", shown(host(build)));
+            suite.add_test_case(case(title, image, Some(build)));
+        }
+        if image.builds.is_empty() && image.problem.is_some() {
+            suite.add_test_case(case(name, image, None));
+        }
+        junit.add_test_suite(suite);
+    }
+    let xml = junit.to_string().map_err(io::Error::other)?;
+    out.write_all(xml.as_bytes())
+}
+
+fn case(title: String, image: &ImageReport, build: Option<&BuildReport>) -> TestCase {
+    let state = build.map_or(State::Failed, |build| build.state);
+    let mut status = match state {
+        State::Current | State::Built => TestCaseStatus::success(),
+        State::Missing | State::Outdated => TestCaseStatus::non_success(NonSuccessKind::Failure),
+        State::Failed => TestCaseStatus::non_success(NonSuccessKind::Error),
+    };
+    if !state.is_there() {
+        let (message, hint) = why(image, build);
+        status.set_type(state.name()).set_message(shown(&message));
+        if let Some(hint) = hint {
+            status.set_description(format!("{}\nfix: {}", shown(&message), shown(hint)));
+        }
+    }
+    let mut case = TestCase::new(title, status);
+    case.set_classname("wincimg.fleet");
+    case
+}
+
+/// Why an image is not there, and what to do about it.
+fn why<'r>(image: &'r ImageReport, build: Option<&'r BuildReport>) -> (String, Option<&'r str>) {
+    let own = build.and_then(|build| build.problem.as_ref());
+    if let Some(trouble) = own.or(image.problem.as_ref()) {
+        return (trouble.problem.clone(), trouble.hint.as_deref());
+    }
+    let name = build.map_or(State::Missing, |build| build.state).name();
+    let reason = build.and_then(|build| build.reason.as_deref());
+    let message = reason.map_or_else(|| name.to_owned(), |reason| format!("{name}: {reason}"));
+    (message, None)
+}
+
+/// SARIF: a result for each image that is not there, at its line of the fleet's file.
+pub fn write_fleet_sarif(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let mut results = Vec::new();
+    for image in &report.images {
+        let mut add = |build: Option<&BuildReport>| {
+            let (message, hint) = why(image, build);
+            let host = build.map_or_else(String::new, |build| format!(" for {}", host(build)));
+            let hint = hint.map_or_else(String::new, |hint| format!(". {hint}"));
+            let state = build.map_or(State::Failed, |build| build.state);
+            results.push(Shown {
+                rule: state.name(),
+                level: "error",
+                message: format!("{}{host}: {message}{hint}", image.reference),
+                place: Some(Place {
+                    file: report.file.clone(),
+                    first_line: image.line,
+                    last_line: image.line,
+                }),
+                subject: Some(image.reference.clone()),
+                fingerprint: Some(format!("{}|{}{host}", state.name(), image.reference)),
+                fix: None,
+            });
+        };
+        for build in image.builds.iter().filter(|build| !build.state.is_there()) {
+            add(Some(build));
+        }
+        if image.builds.is_empty() && image.problem.is_some() {
+            add(None);
+        }
+    }
+    let rules = [
+        (State::Missing, "the image is not there"),
+        (State::Outdated, "the image is not as it should be"),
+        (State::Failed, "the image could not be made or looked at"),
+    ];
+    let rules = rules.iter().map(|(state, summary)| Rule {
+        id: state.name(),
+        summary: (*summary).to_owned(),
+    });
+    write_sarif("wincimg fleet", rules.collect(), results, out)
+}
+
+/// The page's style; its digest is all that may run or be drawn on it.
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;margin:2rem;color:#1b1b1b;background:#fff}\
+    table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.3rem .6rem;\
+    border-bottom:1px solid #ccc;vertical-align:top}th{position:sticky;top:0;background:#fff}\
+    .no{color:#a40000;font-weight:600}.new{color:#00529b;font-weight:600}\
+    @media(prefers-color-scheme:dark){body,th{background:#1b1b1b;color:#eee}.no{color:#ff8a80}\
+    .new{color:#82b1ff}}";
+
+/// One HTML file that fetches nothing: every image for every build.
+pub fn write_fleet_html(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    let headline = escaped(&shown(headline(report)));
+    let policy = format!("default-src 'none'; style-src '{}'", hash_of(STYLE));
+    writeln!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{policy}\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{headline}</title>\n\
+         <style>{STYLE}</style>\n<h1>{headline}</h1>\n<table>\n<thead><tr><th>Image<th>Windows\
+         <th>State<th>Why<th>Problem</thead>\n<tbody>"
+    )?;
+    for image in &report.images {
+        for build in &image.builds {
+            write_row(image, Some(build), out)?;
+        }
+        if image.builds.is_empty() && image.problem.is_some() {
+            write_row(image, None, out)?;
+        }
+    }
+    writeln!(out, "</tbody>\n</table>\n</html>")
+}
+
+fn write_row(
+    image: &ImageReport,
+    build: Option<&BuildReport>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let state = build.map_or(State::Failed, |build| build.state);
+    let class = match state {
+        State::Current => "",
+        State::Built => " class=\"new\"",
+        State::Missing | State::Outdated | State::Failed => " class=\"no\"",
+    };
+    let trouble = build.and_then(|build| build.problem.as_ref());
+    let trouble = trouble.or(image.problem.as_ref());
+    let trouble = trouble.filter(|_| !state.is_there());
+    let problem = trouble.map_or_else(String::new, |trouble| {
+        let hint = trouble.hint.as_ref();
+        let hint = hint.map_or_else(String::new, |hint| format!("<br>{}", page_text(hint)));
+        format!("{}{hint}", page_text(&trouble.problem))
+    });
+    writeln!(
+        out,
+        "<tr><td>{}<td>{}<td{class}>{}<td>{}<td>{problem}",
+        page_text(&image.reference),
+        page_text(build.map_or("", host)),
+        state.name(),
+        page_text(
+            build
+                .and_then(|it| it.reason.as_deref())
+                .unwrap_or_default()
+        ),
+    )
+}
+
+fn page_text(text: &str) -> String {
+    escaped(&shown(text))
+}

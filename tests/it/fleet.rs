@@ -1,0 +1,466 @@
+//! `wincimg fleet`: lists of images that follow their nodes, against a registry that counts what it is
+//! asked.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use bytes::Bytes;
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::{Value, json};
+use wincimg::windows::version::WindowsVersion;
+
+use crate::demo::add_base_images;
+use crate::site::{Site, answer_of, stderr};
+
+const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
+    [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n";
+
+/// A site with nodes of two builds and a fleet of two images.
+fn site() -> Site {
+    let site = Site::new();
+    site.write("web/recipe.toml", WEB);
+    site.write("web/site/index.html", "hello");
+    fleet(
+        &site,
+        "[[image]]\nbuild = \"pause\"\ntag = \"3.9\"\n[[image]]\nbuild = \"./web\"\n",
+    );
+    let of_cluster = [
+        ("win-a", Some("17763.973"), "web"),
+        ("win-b", Some("20348.2402"), "web"),
+    ];
+    write_nodes(&site, &of_cluster);
+    site
+}
+
+/// Writes a fleet whose images go to the site's registry.
+fn fleet(site: &Site, images: &str) {
+    let host = site.host();
+    let top = format!("registry = \"{host}/apps\"\nbase-registry = \"{host}/mcr\"\ntag = \"1\"\n");
+    site.write("fleet.toml", format!("{top}{images}"));
+}
+
+/// Writes nodes with their builds and a label.
+fn write_nodes(site: &Site, nodes: &[(&str, Option<&str>, &str)]) {
+    let items: Vec<Value> = nodes
+        .iter()
+        .map(|(name, build, pool)| {
+            let kernel = build.map(|build| format!("10.0.{build}"));
+            json!({
+                "metadata": {"name": name, "labels": {
+                    "kubernetes.io/os": "windows", "pool": pool}},
+                "status": {"nodeInfo": {
+                    "operatingSystem": "windows", "architecture": "amd64",
+                    "kernelVersion": kernel.unwrap_or_default(),
+                    "osImage": "Windows Server 2019 Datacenter",
+                    "containerRuntimeVersion": "containerd://1.7.0"}},
+            })
+        })
+        .collect();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+    site.write("nodes.json", list.to_string());
+}
+
+fn command(site: &Site, what: &str, more: &[&str]) -> assert_cmd::Command {
+    let mut words = vec!["fleet", what, "fleet.toml", "--nodes", "nodes.json"];
+    words.extend(more);
+    site.with_no_bases(&words)
+}
+
+fn run(site: &Site, what: &str) -> (i32, Value) {
+    answer_of(&mut command(site, what, &[]))
+}
+
+/// The states of all builds of an image, by its place in the file.
+fn states(report: &Value, image: usize) -> Vec<String> {
+    let builds = report["images"][image]["builds"].as_array().unwrap();
+    let states = builds.iter();
+    states
+        .map(|build| build["state"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+/// What was sent to the registry since then.
+fn sent(site: &Site, from: usize) -> Vec<String> {
+    let mut requests = site.requests_since(from);
+    requests.retain(|request| !request.starts_with("GET") && !request.starts_with("HEAD"));
+    requests
+}
+
+#[test]
+fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
+    let site = site();
+    let (code, report) = run(&site, "check");
+    assert_eq!((code, &report["complete"]), (1, &json!(false)));
+    assert_eq!(report["summary"]["missing"], 4);
+    assert_eq!(sent(&site, 0), Vec::<String>::new());
+
+    let (code, report) = run(&site, "build");
+    assert_eq!(
+        (code, &report["summary"]["built"]),
+        (0, &json!(4)),
+        "{report:#}"
+    );
+    let image = &report["images"][1]["builds"][0];
+    let expected = format!("{}/apps/web:1-10.0.17763.973", site.host());
+    assert_eq!(image["image"], expected.as_str());
+    assert_eq!(image["nodes"], json!(["win-a"]));
+
+    // Nothing to do: a request for each tag, and none to change anything.
+    let before = site.requests();
+    let (code, report) = run(&site, "build");
+    assert_eq!(
+        (code, &report["summary"]["current"]),
+        (0, &json!(4)),
+        "{report:#}"
+    );
+    assert_eq!(sent(&site, before), Vec::<String>::new());
+    let asked = site.requests_since(before);
+    let of_tags = asked.iter().filter(|request| request.contains("/apps/"));
+    assert_eq!(of_tags.count(), 2, "{asked:?}");
+    let lists = asked.iter().filter(|request| request.contains("tags/list"));
+    assert_eq!(lists.count(), 1, "{asked:?}");
+
+    // A file that goes into one of them changes.
+    site.write("web/site/index.html", "hello again");
+    let (code, report) = run(&site, "check");
+    assert_eq!(code, 1);
+    assert_eq!(states(&report, 0), ["current", "current"]);
+    assert_eq!(states(&report, 1), ["outdated", "outdated"]);
+    let reason = "what it is made of has changed";
+    assert_eq!(report["images"][1]["builds"][0]["reason"], reason);
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 0);
+    assert_eq!(states(&report, 1), ["built", "built"]);
+
+    // A node moves on, and there is a base for it.
+    let version = [WindowsVersion::new(17763, 1158)];
+    site.registry
+        .with(|stored| add_base_images(stored, "mcr/windows/nanoserver", &version))
+        .unwrap();
+    let of_cluster = [
+        ("win-a", Some("17763.1158"), "web"),
+        ("win-b", Some("20348.2402"), "web"),
+    ];
+    write_nodes(&site, &of_cluster);
+    let (_, report) = run(&site, "check");
+    assert_eq!(states(&report, 0), ["outdated", "current"]);
+    assert_eq!(
+        report["images"][0]["builds"][0]["reason"],
+        "is on 10.0.17763.973, and 10.0.17763.1158 fits now"
+    );
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 0);
+    assert_eq!(states(&report, 0), ["built", "current"]);
+    let check = [
+        "check-compat",
+        &format!("{}/apps/pause:3.9", site.host()),
+        "--nodes",
+        "nodes.json",
+        "--strict",
+    ];
+    site.with_no_bases(&check).assert().code(0);
+}
+
+#[test]
+fn entries_of_other_platforms_stay_and_labels_reach_the_image() {
+    let site = site();
+    let linux = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "size": 2,
+        "digest": format!("sha256:{}", "1".repeat(64)),
+        "platform": {"os": "linux", "architecture": "amd64"}});
+    let media_type = "application/vnd.oci.image.index.v1+json";
+    let index = json!({"schemaVersion": 2, "mediaType": media_type, "manifests": [linux]});
+    site.registry.with(|stored| {
+        let bytes = Bytes::from(index.to_string());
+        stored.add_manifest("apps/web", "1", media_type, bytes)
+    });
+    let image = "label = { team = \"web\" }\n[[image]]\nbuild = \"./web\"\nlabel = { tier = 1 }\n";
+    fleet(&site, image);
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 0, "{report:#}");
+    let reference = format!("{}/apps/web:1", site.host());
+    let (_, shown) =
+        answer_of(&mut site.with_no_bases(&["inspect", &reference, "--platform", "linux/amd64"]));
+    assert!(shown.to_string().contains("linux") || !shown.is_null());
+    let tag = report["images"][0]["builds"][0]["image"].as_str().unwrap();
+    let (_, shown) = answer_of(&mut site.with_no_bases(&["inspect", tag]));
+    let shown = shown.to_string();
+    assert!(
+        shown.contains("\"team\":\"web\"") && shown.contains("\"tier\":\"1\""),
+        "{shown}"
+    );
+}
+
+#[test]
+fn what_fails_of_one_image_stops_no_other() {
+    let site = site();
+    site.write(
+        "runs/recipe.toml",
+        "name = \"runs\"\nbase = \"nanoserver\"\n[[run]]\nexec = [\"a.exe\"]\n",
+    );
+    site.write("wrong/recipe.toml", "name = \"wrong\"\nbase = nanoserver\n");
+    fleet(
+        &site,
+        "[[image]]\nbuild = \"runs\"\n[[image]]\nbuild = \"wrong\"\n\
+         [[image]]\nbuild = \"gone\"\nname = \"gone\"\n[[image]]\nbuild = \"web\"\n",
+    );
+    // No base is for the last of them.
+    write_nodes(
+        &site,
+        &[
+            ("win-a", Some("17763.973"), "web"),
+            ("win-c", Some("25398.1"), "web"),
+            ("win-d", None, "web"),
+        ],
+    );
+    let output = command(&site, "build", &["--format", "json"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("left out node win-d"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["left_out"], json!(["win-d"]));
+    let problem = |image: usize| report["images"][image]["problem"]["problem"].to_string();
+    assert!(
+        problem(0).contains("a Docker daemon on Windows is needed"),
+        "{}",
+        problem(0)
+    );
+    let hint = report["images"][0]["problem"]["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("--join --push --docker-host tcp://HOST:2376"),
+        "{hint}"
+    );
+    assert!(problem(1).contains("has no quotes"), "{}", problem(1));
+    assert!(problem(2).contains("gone"), "{}", problem(2));
+    assert_eq!(states(&report, 3), ["built", "failed"]);
+    let nothing = &report["images"][3]["builds"][1]["problem"]["problem"];
+    assert!(
+        nothing.to_string().contains("starts on host 25398.1"),
+        "{nothing}"
+    );
+    let text = command(&site, "check", &[]).assert().code(1);
+    text.stdout(contains("error: a Docker daemon").and(contains("hint: wincimg build")));
+}
+
+#[test]
+fn images_are_for_the_nodes_that_their_selectors_choose() {
+    let site = site();
+    let of_cluster = [
+        ("win-a", Some("17763.973"), "web"),
+        ("win-b", Some("20348.2402"), "shop"),
+    ];
+    write_nodes(&site, &of_cluster);
+    fleet(
+        &site,
+        "selector = \"pool=web\"\n[[image]]\nbuild = \"pause\"\n\
+         [[image]]\nbuild = \"./web\"\nselector = \"pool in (web, shop)\"\n\
+         [[image]]\nbuild = \"pause\"\nname = \"none\"\nselector = \"pool=cache\"\n",
+    );
+    let output = command(&site, "check", &["--format", "json"])
+        .output()
+        .unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(states(&report, 0).len(), 1);
+    assert_eq!(states(&report, 1).len(), 2);
+    assert_eq!(states(&report, 2).len(), 0);
+    let said = stderr(&output);
+    let expected = "there is no Windows node that pool=cache selects";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_dockerfile_is_built_anew_when_a_file_of_its_folder_changes() {
+    let site = site();
+    site.write(
+        "shop/Dockerfile",
+        "FROM mcr.microsoft.com/windows/nanoserver:1809\nARG VERSION=1\nCOPY app C:/app\nENV V=$VERSION\n",
+    );
+    site.write("shop/app/a.txt", "a");
+    let image = "[[image]]\nbuild = \"shop\"\nbuild-arg = { VERSION = 2 }\ntag = \"v${VERSION}\"\n";
+    fleet(&site, image);
+    let (code, report) = run(&site, "build");
+    assert_eq!(code, 0, "{report:#}");
+    let reference = format!("{}/apps/shop:v2", site.host());
+    assert_eq!(report["images"][0]["reference"], reference.as_str());
+    assert_eq!(run(&site, "check").0, 0);
+    site.write("shop/app/a.txt", "b");
+    let (code, report) = run(&site, "check");
+    assert_eq!(
+        (code, states(&report, 0)),
+        (1, vec!["outdated".to_owned(); 2])
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_meant_is_refused_with_its_line() {
+    let site = site();
+    for (images, problem, hint) in [
+        ("", "fleet.toml lists no image", "[[image]]"),
+        (
+            "[[image]]\nbuild = \"pause\"\n[[image]]\nbuild = \"pause\"\n",
+            "fleet.toml:7:9: ",
+            "give one of them another name or tag",
+        ),
+        (
+            "[[image]]\nbuild = \"pause\"\n[[image]]\nbuild = \"pause\"\ntag = \"1-10.0.17763.973\"\n",
+            "apps/pause:1-10.0.17763.973 is the tag of two images: of this one, and of the one in line 5",
+            "give one of them another name or tag",
+        ),
+        (
+            "[[image]]\nbuidl = \"pause\"\n",
+            "unknown field `buidl`",
+            "did you mean `build`?",
+        ),
+        (
+            "[[image]]\nbuild = pause\n",
+            "has no quotes",
+            "quote it: build = \"pause\"",
+        ),
+        (
+            "[[image]]\nbuild = \"pause\"\nselector = \"pool=a b\"\n",
+            "fleet.toml:6:12: invalid selector",
+            "",
+        ),
+        (
+            "[[image]]\nbuild = \"pause\"\ntag = \"a b\"\n",
+            "invalid tag",
+            "",
+        ),
+        (
+            "[[image]]\nbuild = \"pause\"\ntag = \"${nmae}\"\n",
+            "this image has no value for ${nmae}",
+            "did you mean ${name}?",
+        ),
+        (
+            "[[image]]\nbuild = \"pause\"\nname = \"A\"\n",
+            "invalid name \"A\"",
+            "",
+        ),
+    ] {
+        fleet(&site, images);
+        let refused = command(&site, "check", &[]).assert().code(2);
+        refused.stderr(contains(problem).and(contains(hint)));
+    }
+    site.write("fleet.toml", "[[image]]\nbuild = \"pause\"\n");
+    let refused = command(&site, "check", &[]).assert().code(2);
+    refused.stderr(contains("nothing says where this image is pushed to"));
+    let refused =
+        site.with_no_bases(&["fleet", "check", "felet.toml", "--host-build", "17763.973"]);
+    { refused }
+        .assert()
+        .code(3)
+        .stderr(contains("did you mean fleet.toml?"));
+}
+
+#[test]
+fn a_registry_that_does_not_answer_ends_it_once_for_all_images() {
+    let site = site();
+    let top = "registry = \"127.0.0.1:1/apps\"\n";
+    let images: String = (0..50)
+        .map(|number| format!("[[image]]\nbuild = \"pause\"\nname = \"app-{number}\"\n"))
+        .collect();
+    site.write("fleet.toml", format!("{top}{images}"));
+    let (code, report) = run(&site, "check");
+    assert_eq!((code, &report["summary"]["failed"]), (3, &json!(100)));
+}
+
+#[test]
+fn eight_shards_of_a_thousand_images_are_disjoint_and_complete() {
+    let site = site();
+    let images: String = (0..1000)
+        .map(|number| format!("[[image]]\nbuild = \"pause\"\nname = \"app-{number}\"\n"))
+        .collect();
+    fleet(&site, &images);
+    let mut seen = BTreeSet::new();
+    for shard in 0..8 {
+        let mut check = command(&site, "check", &["--shards", "8"]);
+        let (code, report) = answer_of(check.env("JOB_COMPLETION_INDEX", shard.to_string()));
+        assert_eq!(code, 1);
+        assert_eq!(report["shard"], format!("{shard}/8"));
+        for image in report["images"].as_array().unwrap() {
+            assert!(seen.insert(image["reference"].to_string()), "{image}");
+        }
+    }
+    assert_eq!(seen.len(), 1000);
+    command(&site, "check", &["--shard", "8/8"])
+        .assert()
+        .code(2)
+        .stderr(contains("I from 0 to N-1"));
+    command(&site, "check", &["--shards", "8"])
+        .env_remove("JOB_COMPLETION_INDEX")
+        .assert()
+        .code(2)
+        .stderr(contains("completionMode: Indexed"));
+}
+
+#[test]
+fn a_shard_that_is_started_twice_spoils_nothing() {
+    let site = site();
+    let start = || {
+        let words = ["fleet", "build", "fleet.toml", "--nodes", "nodes.json"];
+        let mut command = site.command(&words);
+        let command = command.args(["--shard", "0/1", "--format", "json"]);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().unwrap()
+    };
+    for running in [start(), start()] {
+        let output = running.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+    }
+    let (code, report) = run(&site, "check");
+    assert_eq!(
+        (code, &report["summary"]["current"]),
+        (0, &json!(4)),
+        "{report:#}"
+    );
+}
+
+#[test]
+fn every_form_of_the_report_says_what_is_missing() {
+    let site = site();
+    let written = [
+        "markdown:r.md",
+        "junit:r.xml",
+        "sarif:r.sarif",
+        "html:r.html",
+    ];
+    let reports: Vec<&str> = written.iter().flat_map(|file| ["--report", file]).collect();
+    let text = command(&site, "check", &reports).assert().code(1);
+    text.stdout(contains("fleet.toml: 2 images: 4 missing").and(contains("17763.973    missing")));
+    let tag = format!("{}/apps/web:1", site.host());
+    assert!(
+        site.text("r.md").contains("| 17763.973 | missing |"),
+        "{}",
+        site.text("r.md")
+    );
+    assert!(
+        site.text("r.xml").contains("failures=\"4\""),
+        "{}",
+        site.text("r.xml")
+    );
+    let sarif: Value = serde_json::from_str(&site.text("r.sarif")).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    assert_eq!(results.len(), 4);
+    let region = &results[3]["locations"][0]["physicalLocation"]["region"];
+    assert_eq!(region["startLine"], 8);
+    let page = site.text("r.html");
+    assert!(
+        page.contains(&tag) && page.contains("default-src 'none'"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<tr><td>").count(), 4);
+}
+
+#[test]
+fn the_schema_knows_every_key() {
+    let site = site();
+    let output = site.with_no_bases(&["fleet", "schema"]).output().unwrap();
+    let schema: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(schema["title"], "wincimg fleet");
+    assert!(
+        schema["properties"]["base-registry"].is_object(),
+        "{schema:#}"
+    );
+}
