@@ -1,5 +1,9 @@
 //! The `wincimg` program: everything it does lives in the library.
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     wincimg::main()
 }
