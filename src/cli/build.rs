@@ -2,8 +2,8 @@
 
 mod daemon;
 mod engine;
-mod tags;
-mod text;
+pub(super) mod tags;
+pub(super) mod text;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -155,13 +155,13 @@ pub(super) fn image_name(text: &str) -> Result<String, &'static str> {
     is_repository(text).then(|| text.to_owned()).ok_or(expected)
 }
 
-fn image_tag(text: &str) -> Result<String, &'static str> {
+pub(super) fn image_tag(text: &str) -> Result<String, &'static str> {
     let expected = "expected 1 to 128 letters, digits, dots, dashes and underscores";
     is_tag(text).then(|| text.to_owned()).ok_or(expected)
 }
 
 /// A text that is not even a reference was meant as a path, whose form is all that helps.
-fn output_place(text: &str) -> Result<Location, String> {
+pub(super) fn output_place(text: &str) -> Result<Location, String> {
     text.parse().map_err(|error| match error {
         LocationError::Reference(_) => {
             format!("invalid output {text:?}: expected oci:DIR or docker-archive:FILE")

@@ -36,6 +36,7 @@ mod session;
 mod stop;
 mod try_image;
 mod typed;
+mod update;
 mod updates;
 
 use std::process::ExitCode;
@@ -103,6 +104,7 @@ enum Command {
     Node(Box<node::Node>),
     Render(render::Render),
     Try(try_image::Try),
+    Update(Box<update::Update>),
 }
 
 impl Command {
@@ -146,6 +148,7 @@ impl Command {
             Self::Node(command) => command.run(session),
             Self::Render(command) => command.run(session),
             Self::Try(command) => command.run(session),
+            Self::Update(command) => command.run(session),
         };
         if result.is_ok() && relies_on_updates {
             updates::warn_if_stale(session, None);

@@ -17,7 +17,8 @@ use super::error::EngineError;
 use super::plans::PlannedImage;
 use super::publication::Publication;
 use crate::layer::Laid;
-use crate::oci::document::{self, History, Image};
+use crate::oci::document::{self, Descriptor, History, Image};
+use crate::oci::store::Source;
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan};
 use crate::windows::inside::Inside;
@@ -48,6 +49,19 @@ pub struct Assembled {
     pub(super) image: Image,
     /// The layers that the plan adds, as far as it changes anything in one.
     pub(super) added: Vec<Arc<AddedLayer>>,
+    /// Layers that it has from another image, and its base does not.
+    pub(super) carried: Option<Carried>,
+}
+
+/// Layers of an image that is somewhere already.
+#[derive(Debug, Clone)]
+pub(super) struct Carried {
+    /// Where they are.
+    pub(super) source: Source,
+    /// The layers.
+    pub(super) layers: Vec<Descriptor>,
+    /// Whether the base's layers are among them.
+    pub(super) has_base: bool,
 }
 
 impl DirectEngine {
@@ -165,6 +179,7 @@ fn assemble(
     Ok(Assembled {
         image,
         added: layers,
+        carried: None,
     })
 }
 

@@ -4,7 +4,7 @@
 //! finds the bases and makes the plans; a [`publication`] says what will be published
 //! before anything is; what is [`inside`] the bases is found out as far
 //! as that helps, and what the plans name of servers is there by its digest ([`downloads`]). An engine makes the images: [`direct`] without Windows, [`docker`] in a daemon
-//! there. One [`delivery`] brings what either made to its destinations.
+//! there. An [`update`] makes an image of one that is there. One [`delivery`] brings what either made to its destinations.
 
 pub mod bases;
 pub mod choice;
@@ -19,3 +19,4 @@ pub mod inside;
 pub mod order;
 pub mod plans;
 pub mod publication;
+pub mod update;

@@ -204,6 +204,19 @@ impl PlannedBase {
         }
     }
 
+    /// The plan of an image on it that is not made by one.
+    pub(super) fn plan_of(&self, name: &str, host: &TargetHost) -> Plan {
+        Plan {
+            name: name.to_owned(),
+            base: PlanBase {
+                on_build: Vec::new(),
+                ..self.for_plan()
+            },
+            host_build: Some(host.build.version),
+            ..Plan::default()
+        }
+    }
+
     /// What the plan of an image on it has to know.
     fn for_plan(&self) -> PlanBase {
         let container = &self.image.config().config;

@@ -9,6 +9,7 @@ mod cache;
 mod companion;
 mod layers;
 mod remote;
+mod touched;
 
 use std::collections::BTreeSet;
 use std::fmt;

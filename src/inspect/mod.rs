@@ -48,6 +48,7 @@ mod select;
 mod shutdown;
 mod stream;
 mod taken;
+pub mod touched;
 
 use std::error::Error;
 use std::sync::Arc;

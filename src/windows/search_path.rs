@@ -140,6 +140,42 @@ fn parts(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
+/// A PATH that was made of `old`, made of `new` instead: what stands before and behind `old` in it
+/// stays there. Where it is mixed with it, folders that `new` lacks go, and those that it brings come
+/// last.
+pub fn moved(path: &str, old: &str, new: &str) -> String {
+    if old == new {
+        return path.to_owned();
+    }
+    let ends = |before: &str| before.is_empty() || before.ends_with(';');
+    let begins = |behind: &str| behind.is_empty() || behind.starts_with(';');
+    let around = path.split_once(old).filter(|_| !old.is_empty());
+    if let Some((before, behind)) = around
+        && ends(before)
+        && begins(behind)
+        && !new.is_empty()
+    {
+        return format!("{before}{new}{behind}");
+    }
+    let of = |path: &str| -> Vec<Folded> {
+        let parts = parts(path).filter(|part| !part.trim().is_empty());
+        parts.map(folded).collect()
+    };
+    let (before, now) = (of(old), of(new));
+    let is_gone = |part: &Folded| before.contains(part) && !now.contains(part);
+    let kept = parts(path).filter(|part| !is_gone(&folded(part)));
+    let own = of(path);
+    let came = parts(new).filter(|part| {
+        let part = folded(part);
+        !part_is_empty(&part) && !before.contains(&part) && !own.contains(&part)
+    });
+    kept.chain(came).collect::<Vec<_>>().join(";")
+}
+
+fn part_is_empty(part: &Folded) -> bool {
+    *part == Folded::new("")
+}
+
 /// What two folders of a PATH have in common when they are the same.
 fn folded(part: &str) -> Folded {
     let folder = expanded(&part.replace('"', "")).replace('/', r"\");

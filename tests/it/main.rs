@@ -82,6 +82,7 @@ mod support;
 mod terminal;
 mod try_image;
 mod unpacking;
+mod update;
 mod windows_proof;
 mod words;
 mod workflows;

@@ -6,7 +6,7 @@ use crate::engine::delivery::Existing;
 use crate::engine::publication::IndexWhen;
 
 #[derive(Debug, Args)]
-pub(super) struct TagArgs {
+pub(in crate::cli) struct TagArgs {
     /// Keep what the tag has for other platforms and builds of Windows, in one index
     ///
     /// A registry has no way to publish only in place of what was read, so the tag is looked at again
@@ -18,12 +18,12 @@ pub(super) struct TagArgs {
     replace: bool,
     /// Publish the images under their versions' tags alone, without an index over them
     #[arg(long)]
-    pub(super) no_index: bool,
+    pub(in crate::cli) no_index: bool,
 }
 
 impl TagArgs {
     /// What becomes of what tags mean already.
-    pub(super) fn existing(&self) -> Existing {
+    pub(in crate::cli) fn existing(&self) -> Existing {
         match (self.join, self.replace) {
             (true, _) => Existing::Join,
             (false, true) => Existing::Replace,
@@ -32,7 +32,7 @@ impl TagArgs {
     }
 
     /// When images get an index; one that others join is there from the first image on.
-    pub(super) fn index(&self) -> IndexWhen {
+    pub(in crate::cli) fn index(&self) -> IndexWhen {
         match (self.no_index, self.join) {
             (true, _) => IndexWhen::Never,
             (false, true) => IndexWhen::Always,

@@ -8,7 +8,11 @@ use crate::layer::Listed;
 
 /// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
 /// not pushed.
-pub(super) fn write_text(delivered: &Delivered, kept: &str, out: &mut dyn Write) -> io::Result<()> {
+pub(in crate::cli) fn write_text(
+    delivered: &Delivered,
+    kept: &str,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     // Hosts are in order of their versions, so those that share an image follow each other.
     let is_same = |a: &DeliveredImage, b: &DeliveredImage| {
         (&a.reference, &a.digest) == (&b.reference, &b.digest)
@@ -82,7 +86,7 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     let own: Vec<_> = image
         .layers
         .iter()
-        .filter(|layer| layer.from == "recipe")
+        .filter(|layer| layer.from != "base")
         .collect();
     // Layers in a daemon have no size yet.
     let sizes: Option<Vec<u64>> = own.iter().map(|layer| layer.size).collect();
@@ -91,9 +95,14 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
     });
     writeln!(
         out,
-        "  layers   {} of the base, {} new{bytes}",
+        "  layers   {} of the base, {} {}{bytes}",
         image.layers.len() - own.len(),
-        own.len()
+        own.len(),
+        if image.engine == "update" {
+            "kept"
+        } else {
+            "new"
+        }
     )?;
     let outcome = match (image.pushed, image.up_to_date) {
         (true, true) => "up to date, nothing was sent",

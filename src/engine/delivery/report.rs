@@ -83,7 +83,7 @@ pub struct DeliveredLayer {
     pub size: Option<u64>,
     /// The blob's type.
     pub media_type: String,
-    /// base or recipe.
+    /// base or recipe; image where it was there already, in an image that was put on another base.
     pub from: &'static str,
 }
 
@@ -142,10 +142,14 @@ pub(super) fn arrived(
     location: &Location,
 ) -> Vec<DeliveredImage> {
     let base_layers = image.planned.base.image.manifest().layers.len();
+    let own = match made {
+        Made::Assembled(assembled) if assembled.carried.is_some() => "image",
+        _ => "recipe",
+    };
     let delivered = DeliveredImage {
         reference: location.to_string(),
         digest: arrived.image.digest().to_string(),
-        layers: layers_of(&arrived.image, base_layers),
+        layers: layers_of(&arrived.image, base_layers, own),
         pushed: matches!(location, Location::Registry(_)),
         up_to_date: arrived.up_to_date,
         ..unplaced(image, made)
@@ -198,6 +202,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
         reference: String::new(),
         digest: String::new(),
         engine: match made {
+            Made::Assembled(assembled) if assembled.carried.is_some() => "update",
             Made::Assembled(_) => "direct",
             Made::InDaemon(_) => "docker",
         },
@@ -221,7 +226,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
 }
 
 /// The layers of an image that has blobs.
-fn layers_of(image: &Image, base_layers: usize) -> Vec<DeliveredLayer> {
+fn layers_of(image: &Image, base_layers: usize, own: &'static str) -> Vec<DeliveredLayer> {
     let blobs = image.manifest().layers.iter();
     let diff_ids = &image.config().rootfs.diff_ids;
     blobs
@@ -232,18 +237,14 @@ fn layers_of(image: &Image, base_layers: usize) -> Vec<DeliveredLayer> {
             diff_id: diff_id.to_string(),
             size: Some(blob.size),
             media_type: blob.media_type.clone(),
-            from: if place < base_layers {
-                "base"
-            } else {
-                "recipe"
-            },
+            from: if place < base_layers { "base" } else { own },
         })
         .collect()
 }
 
 /// The layers of an image in a daemon: no blobs yet, unless the base brought them along.
 fn layers_in_daemon(base: &Image, image: &DaemonImage<'_>) -> Vec<DeliveredLayer> {
-    let mut layers = layers_of(base, base.manifest().layers.len());
+    let mut layers = layers_of(base, base.manifest().layers.len(), "recipe");
     let own = image.info.layers.iter().skip(layers.len());
     layers.extend(own.map(|diff_id| DeliveredLayer {
         digest: None,

@@ -107,9 +107,20 @@ impl<'a> Route<'a> {
             try_join_all(put).await.map(drop)
         };
         let config = copier.put(&image.manifest().config, image.config().bytes(), sink);
+        let carried = async {
+            let Some(carried) = &assembled.carried else {
+                return Ok(());
+            };
+            let bring = carried.layers.iter().map(async |blob| {
+                let blob = PlannedBlob::new(blob.clone(), Foreign::MakeOrdinary);
+                copier.bring(&blob, &carried.source, sink).await
+            });
+            try_join_all(bring).await.map(drop)
+        };
         let base = async {
+            let is_carried = assembled.carried.as_ref().is_some_and(|it| it.has_base);
             // A base that is nowhere has no layers.
-            let Some(reference) = &planned.base.reference else {
+            let Some(reference) = planned.base.reference.as_ref().filter(|_| !is_carried) else {
                 return Ok(());
             };
             let source = Source::Registry(self.registry.repository(reference));
@@ -120,7 +131,7 @@ impl<'a> Route<'a> {
             });
             try_join_all(bring).await.map(drop)
         };
-        tokio::try_join!(added, config, base)?;
+        tokio::try_join!(added, config, carried, base)?;
         let root = Document::Manifest(Box::new(image.manifest().clone()));
         sink.publish(&root, tag).await?;
         Ok(image)

@@ -12,6 +12,8 @@ use crate::oci::document::{Digest, sha256};
 const ABSENCE_HOLDS: Duration = Duration::from_hours(1);
 const FACTS: &str = "facts";
 const ABSENCE: &str = "none";
+/// What a layer above a base touches.
+const LAYER: &str = "layer";
 
 /// A folder of facts about bases.
 #[derive(Debug, Clone)]
@@ -42,7 +44,11 @@ impl FactsCache {
 
     /// The file of facts about a base, which counts as used by that.
     pub fn find(&self, base: &Digest, origin: Origin<'_>) -> Option<PathBuf> {
-        let path = self.path(base, origin, FACTS);
+        self.find_of_kind(base, origin, FACTS)
+    }
+
+    fn find_of_kind(&self, of: &Digest, origin: Origin<'_>, kind: &str) -> Option<PathBuf> {
+        let path = self.path(of, origin, kind);
         Kept::open(&path).ok()?;
         Some(path)
     }
@@ -57,6 +63,22 @@ impl FactsCache {
         if let Origin::Repository(_) = origin {
             self.remove(&self.path(base, origin, ABSENCE));
         }
+        self.trim(&path);
+        Ok(())
+    }
+
+    /// The file of what a layer touches, which counts as used by that.
+    pub(super) fn find_layer(&self, layer: &Digest) -> Option<PathBuf> {
+        self.find_of_kind(layer, Origin::Layers, LAYER)
+    }
+
+    /// Keeps what a layer touches, whose bytes were checked. What does not fit is not kept.
+    pub(super) fn keep_layer(&self, layer: &Digest, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() as u64 > self.0.limit() {
+            return Ok(());
+        }
+        let path = self.path(layer, Origin::Layers, LAYER);
+        self.write(&path, bytes)?;
         self.trim(&path);
         Ok(())
     }
@@ -112,7 +134,7 @@ impl FactsCache {
                 self.remove(&path);
             }
         }
-        let counts = |path: &Path| is_named(path, FACTS);
+        let counts = |path: &Path| is_named(path, FACTS) || is_named(path, LAYER);
         self.0.trim(written, counts, |path| self.remove(path));
     }
 }

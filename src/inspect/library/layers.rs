@@ -75,7 +75,7 @@ pub(super) async fn read_layer(
 }
 
 /// The bytes of a layer, a foreign one's from where its image says.
-async fn open(
+pub(super) async fn open(
     registry: &Registry,
     place: &Source,
     blob: &Descriptor,

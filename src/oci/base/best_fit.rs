@@ -8,7 +8,7 @@ use crate::windows::compat::{HostBuild, Isolation, judge};
 use crate::windows::version::WindowsVersion;
 
 /// What counts as a fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Match {
     /// The host's own revision where there is one, else the nearest that starts on it.
     #[default]

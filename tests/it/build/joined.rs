@@ -48,7 +48,7 @@ fn build(site: &Site, host: &str, more: &[&str]) -> assert_cmd::Command {
 }
 
 /// What `app:1.4` means.
-pub(super) fn published(site: &Site) -> Value {
+pub(crate) fn published(site: &Site) -> Value {
     let repository = repository(options(&site.host()), &format!("{}/app", site.host()));
     let raw = block_on(repository.get_manifest("1.4")).unwrap();
     serde_json::from_slice(&raw.bytes).unwrap()
@@ -58,7 +58,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Runtime::new().unwrap().block_on(work)
 }
 
-pub(super) fn platforms(index: &Value) -> Vec<String> {
+pub(crate) fn platforms(index: &Value) -> Vec<String> {
     let entries = index["manifests"].as_array().unwrap().iter();
     entries
         .map(|entry| {

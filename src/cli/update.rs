@@ -1,0 +1,323 @@
+//! `wincimg update`: an image on the base that fits its hosts, without its sources.
+
+mod text;
+
+use std::sync::Arc;
+
+use anyhow::anyhow;
+use clap::Args;
+use jiff::Zoned;
+use serde::Serialize;
+
+use self::text::{write_plan, write_way_out};
+use super::Answer;
+use super::base::MatchArg;
+use super::build::tags::TagArgs;
+use super::build::text::write_text;
+use super::build::{image_tag, output_place};
+use super::complete;
+use super::failure::Failure;
+use super::hosts::HostArgs;
+use super::output::{Format, write_json, write_result};
+use super::progress;
+use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
+use super::session::Session;
+use crate::engine::delivery::{Delivered, Destination};
+use crate::engine::order::{Means, tell_what_was_looked_at};
+use crate::engine::publication::Outlook;
+use crate::engine::update::{
+    self, Bases, CurrentBase, Obstacle, OwnLayer, Target, UpdateError, UpdateRequest, Updates,
+};
+use crate::oci::base::warning;
+use crate::oci::prefix::{PrefixError, RegistryPrefix};
+use crate::oci::reference::Reference;
+use crate::oci::store::{Location, LocationError};
+use crate::rollout::review;
+
+/// Put an image on the base that fits each host, without its sources
+///
+/// The image's own layers stay as they are. They are compared with the base that they were made on and
+/// with the one that fits now; where they hide or repeat what servicing changed, the image is left as it
+/// is, and the layer and the file or key that forbid it are named.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
+    wincimg update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
+    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
+    Without --push and --output it says what would be pushed.")]
+pub(super) struct Update {
+    /// The image, in a registry
+    #[arg(value_name = "IMAGE")]
+    image: String,
+    #[command(flatten)]
+    hosts: HostArgs,
+    /// How close base images have to be to the host
+    #[arg(
+        long = "match",
+        value_name = "MATCH",
+        value_enum,
+        default_value = "nearest"
+    )]
+    wanted: MatchArg,
+    /// What the image was built on, such as nanoserver, dotnet/aspnet:8.0 or a reference [default:
+    /// what the image names, else what its lowest layers are]
+    #[arg(long, value_name = "BASE", add = complete::bases())]
+    base: Option<String>,
+    /// The tag of the new image [default: the image's own]
+    #[arg(long, value_name = "TAG", value_parser = image_tag)]
+    tag: Option<String>,
+    /// Push to the image's repository
+    #[arg(long)]
+    push: bool,
+    /// Write to oci:DIR or docker-archive:FILE
+    #[arg(long, value_name = "PLACE", value_parser = output_place, add = complete::places())]
+    output: Option<Location>,
+    /// Only say whether the image is on the bases that fit: exit code 1 where it is not
+    #[arg(long, conflicts_with_all = ["push", "output"])]
+    check: bool,
+    #[command(flatten)]
+    tags: TagArgs,
+    /// The format of manifests in a registry [default: the image's]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    manifest_format: Option<ManifestFormat>,
+    /// The form of the result
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    base_registry: BaseRegistryArgs,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+/// What the JSON says.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    delivered: &'a Delivered,
+    updates: Vec<UpdateReport<'a>>,
+    left_out: &'a [String],
+}
+
+/// What there was to do for a host.
+#[derive(Serialize)]
+struct UpdateReport<'a> {
+    host_build: Option<String>,
+    status: &'static str,
+    image: String,
+    on: &'a CurrentBase,
+    base: BaseReport,
+    layers: &'a [OwnLayer],
+    obstacles: &'a [Obstacle],
+}
+
+/// The base that fits.
+#[derive(Serialize)]
+struct BaseReport {
+    reference: String,
+    digest: String,
+    os_version: Option<String>,
+    #[serde(rename = "match")]
+    matched: &'static str,
+}
+
+impl Update {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        let image = self.image()?;
+        let tag = self.target_tag(&image)?;
+        self.check_output()?;
+        let hosts = self.hosts.distinct_builds(session)?;
+        let targets = hosts.targets();
+        let progress = progress::display(session);
+        let registry = self.registry.connect(Arc::clone(&progress))?;
+        let library = session.cache.library(&registry, &progress);
+        let bases = Bases::new(
+            &registry,
+            &self.base_registry.base_registry,
+            self.wanted.into(),
+        );
+        let means = Means {
+            registry: &registry,
+            library: &library,
+            progress: &progress,
+            tell: session,
+        };
+        let request = UpdateRequest {
+            image: &image,
+            hosts: &targets,
+            base: self.base.as_deref(),
+            is_shared: !self.tags.no_index,
+            reads_bases: !self.check,
+        };
+        let work = async {
+            let planned = update::plan(&request, &bases, &means).await;
+            for warning in library.take_warnings() {
+                session.warn(warning);
+            }
+            let updates = planned.inspect_err(|error| {
+                if let UpdateError::Resolve(error) = error {
+                    tell_what_was_looked_at(error, session);
+                }
+            })?;
+            warn(&updates, session);
+            let plan = |answer| {
+                self.print(&image, &updates, None, &hosts.left_out)?;
+                Ok(answer)
+            };
+            if self.check || updates.are_refused() || updates.updates.is_empty() {
+                let is_yes = updates.are_up_to_date();
+                return plan(if is_yes { Answer::Yes } else { Answer::No });
+            }
+            let is_same_tag = Some(tag.as_str()) == image.tag() && image.digest().is_none();
+            if updates.are_up_to_date() && is_same_tag && self.output.is_none() {
+                return plan(Answer::Yes);
+            }
+            if !self.push && self.output.is_none() {
+                session.note("nothing is pushed without --push");
+                return plan(Answer::Yes);
+            }
+            let today = Zoned::now().date();
+            let target = Target {
+                image: &image,
+                tag: &tag,
+                existing: self.tags.existing(),
+                index: self.tags.index(),
+                destinations: &self.destinations(&image)?,
+                flavour: self.manifest_format.map(Into::into),
+            };
+            let look = |outlooks: &[Outlook<'_>]| review(outlooks, &hosts.nodes, today, session);
+            let delivered = update::deliver(&updates, &target, &means, &look).await?;
+            self.print(&image, &updates, Some(&delivered), &hosts.left_out)?;
+            Ok(Answer::Yes)
+        };
+        registry_args::run(work)
+    }
+
+    /// The image in a registry.
+    fn image(&self) -> Result<Reference, Failure> {
+        match self.image.parse() {
+            Ok(Location::Registry(reference)) => Ok(reference),
+            Ok(place) => {
+                let problem = anyhow!("{place} is in no registry, and images are updated there");
+                Err(Failure::usage(problem)
+                    .hint("push it first, as skopeo does: skopeo copy FROM docker://HOST/NAME:TAG"))
+            }
+            Err(error @ LocationError::Meant { .. }) => Err(Failure::usage(error)),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The tag that the new image gets.
+    fn target_tag(&self, image: &Reference) -> Result<String, Failure> {
+        let own = image.tag().filter(|_| image.digest().is_none());
+        match (&self.tag, own) {
+            (Some(tag), _) => Ok(tag.clone()),
+            (None, Some(tag)) => Ok(tag.to_owned()),
+            (None, None) if self.push || self.output.is_some() => {
+                let problem = anyhow!("an image that is named by its digest has no tag to update");
+                Err(Failure::usage(problem).hint("give the new one a tag with --tag"))
+            }
+            (None, None) => Ok("latest".to_owned()),
+        }
+    }
+
+    fn check_output(&self) -> Result<(), Failure> {
+        match &self.output {
+            Some(Location::Registry(_)) => {
+                let problem = anyhow!("--output is for directories and files");
+                Err(Failure::usage(problem)
+                    .hint("write to oci:DIR or docker-archive:FILE, or push with --push"))
+            }
+            Some(
+                tagged @ (Location::Layout { tag: Some(_), .. }
+                | Location::Archive { name: Some(_), .. }),
+            ) => Err(Failure::usage(anyhow!("{tagged} has a tag of its own"))
+                .hint("give the tag with --tag")),
+            _ => Ok(()),
+        }
+    }
+
+    fn destinations(&self, image: &Reference) -> Result<Vec<Destination>, Failure> {
+        let mut destinations = Vec::new();
+        if self.push {
+            let host = image.registry();
+            let prefix: RegistryPrefix = host
+                .parse()
+                .map_err(|error: PrefixError| Failure::usage(anyhow!(error)))?;
+            destinations.push(Destination::Registry(prefix));
+        }
+        match &self.output {
+            Some(Location::Layout { dir, .. }) => {
+                destinations.push(Destination::Layout(dir.clone()));
+            }
+            Some(Location::Archive { file, .. }) => {
+                destinations.push(Destination::Archive(file.clone()));
+            }
+            Some(Location::Registry(_)) | None => {}
+        }
+        Ok(destinations)
+    }
+
+    fn print(
+        &self,
+        image: &Reference,
+        updates: &Updates,
+        delivered: Option<&Delivered>,
+        left_out: &[String],
+    ) -> Result<(), Failure> {
+        write_result(None, |out| match (self.format, delivered) {
+            (Format::Text, None) => {
+                write_plan(image, updates, out)?;
+                write_way_out(updates, out)
+            }
+            (Format::Text, Some(delivered)) => write_text(delivered, "written", out),
+            (Format::Json, _) => {
+                let none = Delivered::default();
+                let report = Report {
+                    delivered: delivered.unwrap_or(&none),
+                    updates: reports(updates),
+                    left_out,
+                };
+                write_json(&report, out)
+            }
+        })
+    }
+}
+
+fn reports(updates: &Updates) -> Vec<UpdateReport<'_>> {
+    let updates = updates.updates.iter();
+    let reports = updates.map(|update| UpdateReport {
+        host_build: update.planned.host_build(),
+        status: update.verdict.name(),
+        image: update.from.digest().to_string(),
+        on: &update.on,
+        base: BaseReport {
+            reference: update.planned.base.label(),
+            digest: update.planned.base.digest().to_string(),
+            os_version: update.planned.base.version_text(),
+            matched: update.planned.base.matched,
+        },
+        layers: &update.own,
+        obstacles: update.verdict.obstacles(),
+    });
+    reports.collect()
+}
+
+/// What deserves a look about the bases, each once.
+fn warn(updates: &Updates, session: &Session) {
+    let mut told: Vec<String> = Vec::new();
+    for update in &updates.updates {
+        let planned = &update.planned;
+        let aside = planned.set_aside.iter().map(ToString::to_string);
+        let version = planned.base.os_version;
+        let host = planned.host.as_ref().map(|host| host.build);
+        let speaks_against = version
+            .zip(host)
+            .and_then(|(version, host)| warning(version, host));
+        for text in aside.chain(speaks_against) {
+            if !told.contains(&text) {
+                session.warn(&text);
+                told.push(text);
+            }
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What there is to do about an image, for people.
+
+use std::io::{self, Write};
+
+use crate::engine::update::{Compared, FoundBy, Obstacle, PlannedUpdate, Updates, Verdict};
+use crate::foreign::Foreign;
+use crate::oci::reference::Reference;
+
+/// As much of what is in the way is told; the JSON has all of it.
+const MOST: usize = 8;
+
+/// Writes what each host's image is on, and whether it can be moved.
+pub(super) fn write_plan(
+    image: &Reference,
+    updates: &Updates,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    writeln!(out, "{image}")?;
+    if updates.updates.is_empty() {
+        return writeln!(
+            out,
+            "  up to date: it has no Windows inside and runs on any host"
+        );
+    }
+    for update in &updates.updates {
+        write_update(update, out)?;
+    }
+    Ok(())
+}
+
+fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
+    let planned = &update.planned;
+    if let Some(host) = &planned.host {
+        writeln!(out, "  host     {}", Foreign(host))?;
+    }
+    let by = match update.on.found_by {
+        FoundBy::Asked => "as --base says",
+        FoundBy::Named => "as it says",
+        FoundBy::Layers => "by its layers",
+    };
+    let on = update.on.reference.split('@').next().unwrap_or_default();
+    writeln!(out, "  is on    {} ({by})", Foreign(on))?;
+    let base = &planned.base;
+    if update.verdict != Verdict::UpToDate {
+        writeln!(
+            out,
+            "  fits     {} ({})",
+            Foreign(base.for_people()),
+            base.matched
+        )?;
+    }
+    match &update.verdict {
+        Verdict::UpToDate => writeln!(out, "  up to date"),
+        Verdict::Moves => {
+            let layers = update.own.len();
+            let bytes: u64 = update.own.iter().map(|layer| layer.size).sum();
+            let word = if layers == 1 { "layer" } else { "layers" };
+            let how = if update.own.iter().any(|it| it.compared == Compared::Bases) {
+                "mean the same on both bases"
+            } else {
+                "stay in folders of their own"
+            };
+            writeln!(
+                out,
+                "  can be moved: its {layers} {word} ({bytes} bytes) {how}"
+            )
+        }
+        Verdict::Refused(obstacles) => write_obstacles(obstacles, out),
+    }
+}
+
+fn write_obstacles(obstacles: &[Obstacle], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "  cannot be moved")?;
+    let same_layer = |a: &Obstacle, b: &Obstacle| a.layer == b.layer;
+    for of_layer in obstacles.chunk_by(same_layer) {
+        let Some(first) = of_layer.first() else {
+            continue;
+        };
+        writeln!(out, "    layer {} {}", first.layer, first.digest)?;
+        if let Some(instruction) = &first.instruction {
+            writeln!(out, "      made by {}", Foreign(in_one_line(instruction)))?;
+        }
+        for obstacle in of_layer.iter().take(MOST) {
+            writeln!(
+                out,
+                "      {}: {}",
+                Foreign(&obstacle.place),
+                Foreign(&obstacle.conflict)
+            )?;
+        }
+        match of_layer.len().saturating_sub(MOST) {
+            0 => {}
+            more => writeln!(out, "      and {more} more")?,
+        }
+    }
+    Ok(())
+}
+
+/// What to do about what cannot be moved.
+pub(super) fn write_way_out(updates: &Updates, out: &mut dyn Write) -> io::Result<()> {
+    if updates.are_refused() {
+        writeln!(
+            out,
+            "  build it again from its sources: wincimg build FOLDER --host-build …"
+        )?;
+    }
+    Ok(())
+}
+
+/// An instruction as it fits a line.
+fn in_one_line(text: &str) -> String {
+    const LONGEST: usize = 160;
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let mut line = words.join(" ");
+    if let Some((end, _)) = line.char_indices().nth(LONGEST) {
+        line.truncate(end);
+        line.push('…');
+    }
+    line
+}

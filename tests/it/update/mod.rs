@@ -1,0 +1,135 @@
+//! `wincimg update`: images put on other bases, or left as they are with the reason.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod moved;
+mod refused;
+mod strangers;
+
+use bytes::Bytes;
+use serde_json::Value;
+use wincimg::oci::document::{Descriptor, Flavour, History, Image, Layer, sha256};
+use wincimg::windows::registry::RegistryData;
+
+use crate::site::{Site, add_base, json_of};
+use crate::support::inside::{
+    FILE, FOLDER, LayerTar, bottom_layer, gzip, image_of, made_system, set, upper_layer, whole_hive,
+};
+use crate::support::windows_base::StandIn;
+
+const OLD: &str = "10.0.17763.973";
+const NEW: &str = "10.0.17763.1158";
+const NANO: &str = "mcr/windows/nanoserver";
+const KEY: &str = r"HKLM\SOFTWARE\Microsoft\Serviced";
+
+/// A base of a version, with a file and a value that servicing changes and some that it does not.
+fn base(version: &str) -> StandIn {
+    base_with(version, |_| {})
+}
+
+fn base_with(version: &str, more: impl FnOnce(&mut LayerTar)) -> StandIn {
+    let software = whole_hive(&[
+        set(KEY, "Version", RegistryData::sz(version)),
+        set(KEY, "Same", RegistryData::dword(1)),
+        set(r"HKLM\SOFTWARE\Policies", "x", RegistryData::dword(1)),
+    ]);
+    let mut bottom = bottom_layer(&made_system(r"%SystemRoot%\system32"), &software);
+    bottom
+        .file(
+            "Files/Windows/System32/serviced.dll",
+            version.as_bytes(),
+            Some(FILE),
+        )
+        .file("Files/Windows/System32/same.dll", b"same", Some(FILE))
+        .folder("Files/Windows/WinSxS", Some(FOLDER));
+    more(&mut bottom);
+    let mut base = image_of(version, vec![bottom.tar()]);
+    base.image = base
+        .image
+        .edit_config(|config| {
+            config.created = Some("2020-01-14T00:00:00Z".to_owned());
+            config.config.env = vec![format!("WINDOWS={version}")];
+            config.config.cmd = Some(vec!["cmd.exe".to_owned()]);
+        })
+        .unwrap();
+    base
+}
+
+/// A layer on top of an image.
+fn on(base: &StandIn, tar: Vec<u8>, instruction: &str) -> StandIn {
+    let bytes = gzip(&tar);
+    let media_type = Flavour::Docker.layer_gzip();
+    let blob = Descriptor::new(media_type, sha256(&bytes), bytes.len() as u64);
+    let image = base.image.append_layer(Layer {
+        blob: blob.clone(),
+        diff_id: sha256(&tar),
+        history: History {
+            created_by: Some(instruction.to_owned()),
+            ..History::default()
+        },
+    });
+    let mut layers = base.layers.clone();
+    layers.push((blob, Bytes::from(bytes)));
+    StandIn {
+        image: image.unwrap(),
+        layers,
+    }
+}
+
+/// A site whose Nano Server has two versions with something inside.
+fn site() -> Site {
+    let site = Site::new();
+    put(&site, NANO, OLD, base(OLD));
+    put(&site, NANO, NEW, base(NEW));
+    site
+}
+
+fn put(site: &Site, repository: &str, tag: &str, image: StandIn) {
+    site.registry
+        .with(|stored| add_base(stored, repository, tag, image));
+}
+
+fn layer(fill: impl FnOnce(&mut LayerTar)) -> Vec<u8> {
+    let mut tar = LayerTar::default();
+    fill(&mut tar);
+    tar.tar()
+}
+
+/// `wincimg update HOST/app:1.4` for a host of the new base.
+fn update(site: &Site, more: &[&str]) -> assert_cmd::Command {
+    let image = format!("{}/app:1.4", site.host());
+    let mut command = site.with_bases(&["update", &image, "--host-build", "17763.1158"]);
+    command.args(more);
+    command
+}
+
+/// What an update says of an image of one layer, without pushing anything.
+fn verdict(layer: Vec<u8>) -> Value {
+    let site = site();
+    put(&site, "app", "1.4", on(&base(OLD), layer, "RUN it"));
+    let output = update(&site, &["--format", "json"]).output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)));
+    let update = report["updates"][0].clone();
+    let is_refused = update["status"] == "refused";
+    assert_eq!(
+        output.status.code(),
+        Some(i32::from(is_refused)),
+        "{update}"
+    );
+    update
+}
+
+/// The configuration of what a report says was pushed.
+fn config(site: &Site, reference: &str) -> Value {
+    let inspected = json_of(&mut site.with_no_bases(&["inspect", reference]));
+    inspected["images"][0].clone()
+}
+
+fn image_of_report(report: &Value) -> &Value {
+    &report["images"][0]
+}
+
+fn digest(image: &Image) -> String {
+    image.digest().to_string()
+}

@@ -1,0 +1,205 @@
+//! Images that move: nothing of their own is written anew, and what comes out is what a build makes.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::json;
+use wincimg::windows::registry::RegistryData;
+
+use super::*;
+use crate::build::joined::{add_linux, platforms, published};
+
+/// Of `pause` with a time of its own, so that builds on both bases write the same layer.
+fn pause(site: &Site, host: &str, name: &str) -> Value {
+    let mut command = site.build("pause");
+    command
+        .args(["--host-build", host, "--name", name, "--tag", "1.4"])
+        .args(["--registry", &site.host(), "--push"])
+        .env("SOURCE_DATE_EPOCH", "1600000000");
+    json_of(&mut command)
+}
+
+#[test]
+fn a_moved_image_is_what_a_build_on_the_new_base_makes() {
+    let site = site();
+    let built = pause(&site, "17763.973", "app");
+    let again = pause(&site, "17763.1158", "other");
+    let before = site.requests();
+    let report = json_of(&mut update(&site, &["--push"]));
+    let image = image_of_report(&report);
+    assert_eq!(
+        image["digest"],
+        image_of_report(&again)["digest"],
+        "byte for byte"
+    );
+    assert_eq!(image["engine"], "update");
+    assert_eq!(image["os_version"], NEW);
+    assert_eq!(image["layers"][1]["from"], "image");
+    assert_eq!(
+        image["layers"][1]["digest"],
+        image_of_report(&built)["layers"][1]["digest"]
+    );
+    let told = &report["updates"][0];
+    assert_eq!(told["status"], "moves");
+    assert_eq!(told["on"]["found_by"], "named");
+    assert_eq!(told["on"]["os_version"], OLD);
+    assert_eq!(told["layers"][0]["compared"], "bases");
+    assert_eq!(told["layers"][0]["instruction"], "wincimg build pause");
+
+    // Its own layer is where it was.
+    let own = image["layers"][1]["digest"].as_str().unwrap();
+    let own = own.trim_start_matches("sha256:");
+    let requests = site.requests_since(before);
+    let sent = |it: &&String| it.contains(own) && !it.starts_with("GET") && !it.starts_with("HEAD");
+    assert_eq!(requests.iter().find(sent), None);
+
+    let before = site.requests();
+    update(&site, &["--push"])
+        .assert()
+        .code(0)
+        .stdout(contains("up to date"));
+    let requests = site.requests_since(before);
+    assert!(
+        requests
+            .iter()
+            .all(|it| it.starts_with("GET") || it.starts_with("HEAD"))
+    );
+    update(&site, &["--check"]).assert().code(0);
+}
+
+#[test]
+fn what_is_known_of_a_layer_is_not_read_again_and_folders_of_its_own_need_no_look() {
+    let site = site();
+    let app = layer(|tar| {
+        tar.folder("Files/app", Some(FOLDER))
+            .file("Files/app/app.exe", b"MZ", Some(FILE));
+    });
+    let image = on(&base(OLD), app, "COPY app C:/app");
+    let (own, _) = image.layers[1].clone();
+    let windows = image.layers[0].0.clone();
+    put(&site, "app", "1.4", image);
+    let read = |from: usize, digest: &str| {
+        let requests = site.requests_since(from);
+        let read = requests
+            .iter()
+            .filter(|it| it.starts_with("GET") && it.contains(digest));
+        read.count()
+    };
+    let start = site.requests();
+    update(&site, &["--check"])
+        .assert()
+        .code(1)
+        .stdout(contains("can be moved: its 1 layer").and(contains("folders of their own")));
+    assert_eq!(read(start, own.digest.as_ref()), 1);
+    let start = site.requests();
+    let report = json_of(&mut update(&site, &["--push"]));
+    let told = &report["updates"][0];
+    assert_eq!(told["layers"][0]["compared"], "folders");
+    assert_eq!(told["layers"][0]["instruction"], "COPY app C:/app");
+    assert_eq!(told["on"]["found_by"], "layers");
+    assert_eq!(read(start, own.digest.as_ref()), 0);
+    assert_eq!(read(start, windows.digest.as_ref()), 0);
+    let moved = config(&site, &format!("{}/app:1.4", site.host()));
+    assert_eq!(
+        moved["env"],
+        json!([format!("WINDOWS={NEW}")]),
+        "the base's"
+    );
+    assert_eq!(moved["os_version"], NEW);
+}
+
+#[test]
+fn what_is_the_same_in_both_bases_may_be_touched() {
+    let service = r"HKLM\SYSTEM\ControlSet001\Services\own";
+    let delta = upper_layer(&[set(service, "Start", RegistryData::dword(2))]);
+    let told = verdict(delta.tar());
+    assert_eq!(
+        told["obstacles"],
+        json!([]),
+        "one hive without the other's values"
+    );
+    let told = verdict(layer(|tar| {
+        tar.folder("Files/Windows", Some(FOLDER))
+            .folder("Files/Windows/System32", Some(FOLDER))
+            .file("Files/Windows/System32/same.dll", b"other", Some(FILE))
+            .file("Files/Windows/System32/.wh.cmd.exe", b"", None)
+            .file("Files/Windows/System32/own.dll", b"x", Some(FILE))
+            .hard_link("Files/own.dll", "Files/Windows/System32/own.dll")
+            // What the new base has is hidden by nothing.
+            .file(
+                "Files/Windows/System32/serviced.dll",
+                NEW.as_bytes(),
+                Some(FILE),
+            );
+    }));
+    assert_eq!(told["obstacles"], json!([]));
+    assert_eq!(told["layers"][0]["compared"], "bases");
+}
+
+#[test]
+fn an_index_keeps_what_is_for_others_and_a_new_tag_leaves_the_old_one() {
+    let site = site();
+    add_linux(&site);
+    let mut first = site.build("pause");
+    first
+        .args(["--host-build", "17763.973", "--name", "app", "--tag", "1.4"])
+        .args(["--registry", &site.host(), "--push", "--join"]);
+    first.assert().success();
+    let report = json_of(&mut update(&site, &["--push"]));
+    assert_eq!(report["index"]["kept"], json!(["linux/amd64"]));
+    let index = published(&site);
+    assert_eq!(
+        platforms(&index),
+        ["linux", "unknown", format!("windows {NEW}").as_str()]
+    );
+    let report = json_of(&mut update(
+        &site,
+        &["--push", "--tag", "1.5", "--no-index"],
+    ));
+    let reference = image_of_report(&report)["reference"].as_str().unwrap();
+    assert!(
+        reference.ends_with(&format!("app:1.5-{NEW}")),
+        "{reference}"
+    );
+    assert_eq!(published(&site), index);
+}
+
+#[test]
+fn hosts_of_several_builds_get_an_index_with_an_image_each() {
+    let site = site();
+    let app = layer(|tar| {
+        tar.folder("Files/app", None)
+            .file("Files/app/a", b"a", None);
+    });
+    put(&site, "app", "1.4", on(&base(OLD), app, "COPY a C:/app/"));
+    let mut command = update(&site, &["--host-build", "20348.2402", "--push"]);
+    let report = json_of(&mut command);
+    assert_eq!(report["images"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        platforms(&published(&site)),
+        ["windows 10.0.20348.2402", format!("windows {NEW}").as_str()]
+    );
+    let layers = |which: usize| report["images"][which]["layers"][1]["digest"].clone();
+    assert_eq!(layers(0), layers(1), "one layer for both");
+}
+
+#[test]
+fn it_goes_to_a_layout_too_and_without_a_place_only_says() {
+    let site = site();
+    let app = layer(|tar| {
+        tar.folder("Files/app", None)
+            .file("Files/app/a", b"a", None);
+    });
+    let image = on(&base(OLD), app, "COPY a C:/app/");
+    let before = digest(&image.image);
+    put(&site, "app", "1.4", image);
+    update(&site, &[])
+        .assert()
+        .code(0)
+        .stdout(contains("can be moved"))
+        .stderr(contains("nothing is pushed without --push"));
+    let reference = format!("{}/app:1.4", site.host());
+    assert_eq!(config(&site, &reference)["digest"], before.as_str());
+    let report = json_of(&mut update(&site, &["--output", "oci:layout"]));
+    assert_eq!(image_of_report(&report)["pushed"], false);
+    assert_eq!(config(&site, "oci:layout")["os_version"], NEW);
+}

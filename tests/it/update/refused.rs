@@ -1,0 +1,200 @@
+//! Images that are left as they are: the layer, the place and the instruction that forbid it are named.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::json;
+use wincimg::windows::registry::{KeyMode, KeyPath, RegistryData, RegistryEdit};
+
+use super::*;
+use crate::support::inside::delta_hive;
+
+/// The place and the word for what is in the way of a layer.
+fn obstacle(layer: Vec<u8>) -> (String, String) {
+    let told = verdict(layer);
+    let found = &told["obstacles"][0];
+    assert_eq!(found["layer"], 2, "{told}");
+    assert_eq!(found["instruction"], "RUN it");
+    let text = |name: &str| found[name].as_str().unwrap().to_owned();
+    (text("place"), text("conflict"))
+}
+
+fn with_file(path: &str) -> Vec<u8> {
+    layer(|tar| {
+        tar.file(path, b"own", Some(FILE));
+    })
+}
+
+fn with_keys(edits: &[RegistryEdit]) -> Vec<u8> {
+    let delta = delta_hive(edits);
+    layer(|tar| {
+        tar.folder("Hives", None)
+            .file("Hives/Software_Delta", &delta, None);
+    })
+}
+
+fn is(place: &str, conflict: &str) -> (String, String) {
+    (place.to_owned(), conflict.to_owned())
+}
+
+#[test]
+fn a_layer_that_replaced_a_serviced_file_is_told_with_the_way_out() {
+    let site = site();
+    let serviced = with_file("Files/Windows/System32/serviced.dll");
+    let instruction = "RUN dism /online /add-package update.cab";
+    put(&site, "app", "1.4", on(&base(OLD), serviced, instruction));
+    let before = site.requests();
+    update(&site, &["--push"]).assert().code(1).stdout(
+        contains("cannot be moved")
+            .and(contains("layer 2 sha256:"))
+            .and(contains(instruction))
+            .and(contains(
+                r"C:\Windows\System32\serviced.dll: servicing changed it",
+            ))
+            .and(contains("wincimg build")),
+    );
+    let wrote = |it: &&String| !it.starts_with("GET") && !it.starts_with("HEAD");
+    assert_eq!(site.requests_since(before).iter().find(wrote), None);
+}
+
+#[test]
+fn files_that_servicing_changes_are_not_hidden() {
+    for (path, expected) in [
+        (
+            "Files/windows/system32/SERVICED.dll",
+            is(r"C:\windows\system32\SERVICED.dll", "changed"),
+        ),
+        (
+            "Files/Windows/System32/.wh.serviced.dll",
+            is(r"C:\Windows\System32\serviced.dll", "changed"),
+        ),
+        ("Files/.wh.Windows", is(r"C:\Windows", "changed-below")),
+        (
+            "Files/Windows/WinSxS/x.manifest",
+            is(r"C:\Windows\WinSxS\x.manifest", "servicing"),
+        ),
+        (
+            "Files/Windows/System32/config/COMPONENTS",
+            is(r"C:\Windows\System32\config\COMPONENTS", "hive-file"),
+        ),
+        (
+            "UtilityVM/Files/x",
+            is("UtilityVM/Files/x", "cannot-compare"),
+        ),
+        (
+            "Hives/Unknown_Delta",
+            is("Hives/Unknown_Delta", "cannot-compare"),
+        ),
+    ] {
+        assert_eq!(obstacle(with_file(path)), expected, "{path}");
+    }
+    let link = layer(|tar| {
+        tar.hard_link("Files/Windows/a.dll", "Files/Windows/System32/serviced.dll");
+    });
+    assert_eq!(obstacle(link), is(r"C:\Windows\a.dll", "cannot-compare"));
+}
+
+#[test]
+fn keys_whose_value_differs_between_the_bases_are_not_hidden() {
+    const ABOVE: &str = r"HKLM\SOFTWARE\Microsoft";
+    let key = KEY.parse().unwrap();
+    let above: KeyPath = ABOVE.parse().unwrap();
+    let servicing = r"HKLM\SOFTWARE\Microsoft\Windows\CurrentVersion\Component Based Servicing\x";
+    let delete = RegistryEdit::DeleteValue {
+        key,
+        name: "Version".to_owned(),
+    };
+    let replace = RegistryEdit::CreateKey {
+        key: above.clone(),
+        mode: KeyMode::Replace,
+    };
+    let number = RegistryData::dword(1);
+    for (edits, place, conflict) in [
+        (
+            vec![set(KEY, "version", RegistryData::sz("mine"))],
+            KEY,
+            "value",
+        ),
+        (vec![set(KEY, "own", number.clone()), delete], KEY, "value"),
+        (
+            vec![RegistryEdit::DeleteKey { key: above }],
+            ABOVE,
+            "changed-below",
+        ),
+        (vec![replace], ABOVE, "changed-below"),
+        (vec![set(servicing, "a", number)], servicing, "servicing"),
+    ] {
+        assert_eq!(
+            obstacle(with_keys(&edits)),
+            is(place, conflict),
+            "{edits:?}"
+        );
+    }
+    let told = verdict(with_keys(&[set(KEY, "Same", RegistryData::dword(2))]));
+    assert_eq!(told["obstacles"], json!([]), "the same in both");
+    let told = verdict(with_keys(&[set(KEY, "version", RegistryData::sz(NEW))]));
+    assert_eq!(told["obstacles"], json!([]), "the new base's own value");
+}
+
+#[test]
+fn rights_that_the_new_base_changed_are_not_set_back() {
+    const OTHER: &str = "O:BAG:SYD:(A;OICI;FA;;;BA)";
+    let site = Site::new();
+    let with = |version, sddl| {
+        base_with(version, |tar| {
+            tar.folder("Files/ProgramData", Some(sddl));
+        })
+    };
+    put(&site, NANO, OLD, with(OLD, FOLDER));
+    put(&site, NANO, NEW, with(NEW, OTHER));
+    for (sddl, expected) in [(FOLDER, 1), (OTHER, 0)] {
+        let parent = layer(|tar| {
+            tar.folder("Files/ProgramData", Some(sddl)).file(
+                "Files/ProgramData/own",
+                b"x",
+                Some(FILE),
+            );
+        });
+        put(
+            &site,
+            "app",
+            "1.4",
+            on(&with(OLD, FOLDER), parent, "COPY x C:/ProgramData/"),
+        );
+        let told = update(&site, &[]).assert().code(expected);
+        if expected == 1 {
+            told.stdout(contains(
+                r"C:\ProgramData: its rights differ between the bases",
+            ));
+        }
+    }
+}
+
+#[test]
+fn a_check_reads_no_base_and_says_what_is_not_known() {
+    let site = site();
+    let image = on(
+        &base(OLD),
+        with_file("Files/Windows/own.dll"),
+        "COPY own.dll C:/Windows/",
+    );
+    let windows = image.layers[0].0.digest.to_string();
+    put(&site, "app", "1.4", image);
+    let before = site.requests();
+    update(&site, &["--check"]).assert().code(1).stdout(
+        contains("nobody has looked into")
+            .and(contains(OLD))
+            .and(contains(NEW)),
+    );
+    let read = |it: &&String| it.starts_with("GET") && it.contains(&windows);
+    assert_eq!(site.requests_since(before).iter().find(read), None);
+    update(&site, &[])
+        .assert()
+        .code(0)
+        .stdout(contains("can be moved"))
+        .stderr(contains("reading the layers of").and(contains("wincimg base index")));
+    // It is known from now on.
+    update(&site, &["--check"])
+        .assert()
+        .code(1)
+        .stdout(contains("can be moved"));
+}

@@ -1,0 +1,184 @@
+//! What is not an image of Windows on a base that is there.
+
+use predicates::prelude::*;
+use predicates::str::contains;
+use serde_json::json;
+
+use super::*;
+use crate::support::fake_registry::FakeRegistry;
+
+const OCI: &str = "application/vnd.oci.image.manifest.v1+json";
+
+fn app() -> Vec<u8> {
+    layer(|tar| {
+        tar.folder("Files/app", None)
+            .file("Files/app/a", b"a", None);
+    })
+}
+
+#[test]
+fn an_image_for_another_system_and_what_is_no_image_are_told() {
+    let fake = FakeRegistry::start();
+    let site = Site::new();
+    let linux = fake.image("linux", "");
+    fake.tag("app", "1.4", &linux);
+    let run = |tag: &str| {
+        let image = format!("{}/app:{tag}", fake.host());
+        let mut command = site.with_bases(&["update", &image, "--host-build", "17763.1158"]);
+        command.args(["--insecure-registry", &fake.host()]);
+        command.assert()
+    };
+    run("1.4")
+        .code(1)
+        .stderr(contains("has no image for Windows: it has linux/amd64"));
+    run("gone").code(3).stderr(contains("gone"));
+
+    let site = Site::new();
+    let chart = json!({"schemaVersion": 2, "mediaType": OCI, "layers": [],
+        "config": {"mediaType": "application/vnd.cncf.helm.config.v1+json", "size": 2,
+            "digest": sha256(b"{}").to_string()}});
+    let old = json!({"schemaVersion": 1, "name": "app", "fsLayers": []});
+    for (content, expected) in [(chart, "is not an image"), (old, "schema 1")] {
+        site.registry
+            .with(|stored| stored.add_manifest("app", "1.4", OCI, content.to_string().into()));
+        update(&site, &["--push"])
+            .assert()
+            .code(3)
+            .stderr(contains(expected));
+    }
+}
+
+#[test]
+fn an_image_without_windows_inside_is_up_to_date_on_every_host() {
+    let site = site();
+    let mut image = on(&base(OLD), app(), "COPY a C:/app/");
+    image.image = image
+        .image
+        .edit_config(|config| config.os_version = None)
+        .unwrap();
+    put(&site, "app", "1.4", image);
+    for arguments in [&["--check"][..], &["--push"]] {
+        update(&site, arguments)
+            .assert()
+            .code(0)
+            .stdout(contains("no Windows inside"));
+    }
+}
+
+#[test]
+fn a_base_that_nobody_knows_is_asked_for_and_can_be_named() {
+    let site = site();
+    let own = base_with(OLD, |tar| {
+        tar.file("Files/License.txt", b"other", None);
+    });
+    put(&site, "app", "1.4", on(&own, app(), "COPY a C:/app/"));
+    update(&site, &[]).assert().code(1).stderr(
+        contains("cannot tell which base")
+            .and(contains("windows/nanoserver, "))
+            .and(contains("--base")),
+    );
+    let base = format!("{}/bases/own", site.host());
+    put(&site, "bases/own", OLD, own);
+    let newer = base_with(NEW, |tar| {
+        tar.file("Files/License.txt", b"other", None);
+    });
+    put(&site, "bases/own", NEW, newer);
+    let report = json_of(&mut update(&site, &["--base", &base, "--push"]));
+    assert_eq!(report["updates"][0]["on"]["found_by"], "asked");
+    // From now on the image says it itself.
+    let again = json_of(&mut update(&site, &["--push"]));
+    assert_eq!(again["updates"][0]["on"]["found_by"], "named");
+    assert_eq!(again["updates"][0]["status"], "up_to_date");
+    update(&site, &["--base", "nanoserver"])
+        .assert()
+        .code(1)
+        .stderr(contains("is gone").or(contains("its layers")));
+}
+
+#[test]
+fn a_base_that_is_gone_or_elsewhere_is_told() {
+    let site = Site::new();
+    put(&site, NANO, NEW, base(NEW));
+    let labelled = |name: &str| {
+        let mut image = on(&base(OLD), app(), "COPY a C:/app/");
+        image.image = image
+            .image
+            .edit_config(|config| {
+                let labels = &mut config.config.labels;
+                labels.insert(
+                    "org.opencontainers.image.base.name".to_owned(),
+                    name.to_owned(),
+                );
+            })
+            .unwrap();
+        put(&site, "app", "1.4", image);
+    };
+    labelled(&format!("mcr.microsoft.com/windows/nanoserver:{OLD}"));
+    update(&site, &[]).assert().code(1).stderr(
+        contains("is gone")
+            .and(contains(OLD))
+            .and(contains("--base"))
+            .and(contains("wincimg build")),
+    );
+    labelled("elsewhere.invalid/base:1");
+    update(&site, &[])
+        .assert()
+        .code(1)
+        .stderr(contains("elsewhere.invalid/base:1").and(contains("is not asked")));
+}
+
+#[test]
+fn what_it_says_of_its_base_counts_only_where_its_layers_begin_with_it() {
+    let site = site();
+    // As a label that came with an image in between, whose own base was another one.
+    let mut image = on(&base(OLD), app(), "COPY a C:/app/");
+    image.image = image
+        .image
+        .edit_config(|config| {
+            let name = format!("mcr.microsoft.com/windows/servercore/iis:{OLD}");
+            let labels = &mut config.config.labels;
+            labels.insert("org.opencontainers.image.base.name".to_owned(), name);
+        })
+        .unwrap();
+    put(&site, "app", "1.4", image);
+    let report = json_of(&mut update(&site, &[]));
+    assert_eq!(report["updates"][0]["on"]["found_by"], "layers");
+}
+
+#[test]
+fn wrong_usage_is_told_before_anything_is_asked() {
+    let site = Site::new();
+    let before = site.requests();
+    for (arguments, expected) in [
+        (
+            &["update", "oci:x", "--host-build", "17763.1158"][..],
+            "in no registry",
+        ),
+        (&["update", "localhost/app:1"], "no host given"),
+        (
+            &[
+                "update",
+                "localhost/app:1",
+                "--host-build",
+                "17763.1158",
+                "--check",
+                "--push",
+            ],
+            "cannot be used with",
+        ),
+    ] {
+        site.with_bases(arguments)
+            .assert()
+            .code(2)
+            .stderr(contains(expected));
+    }
+    let nodes = json!({"kind": "List", "items": [{"kind": "Node",
+        "metadata": {"name": "win-a", "labels": {"kubernetes.io/os": "windows"}},
+        "status": {"nodeInfo": {}}}]});
+    site.write("nodes.json", nodes.to_string());
+    site.with_bases(&["update", "localhost/app:1", "--nodes", "nodes.json"])
+        .assert()
+        .code(2)
+        .stderr(contains("no node reports its Windows version"));
+    assert_eq!(site.requests(), before);
+}
