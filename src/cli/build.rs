@@ -47,8 +47,8 @@ use crate::rollout::review;
 /// Build an image from a recipe or a Dockerfile, on the base that fits each host
 ///
 /// The direct engine writes layers and registry changes itself and needs neither Windows nor Docker.
-/// Recipes with commands, which need Windows, go to a Docker daemon there. Dockerfiles are built where
-/// they run nothing.
+/// Of a Dockerfile, RUN lines are read and done without Windows where all of them is understood; else
+/// the line is named. What has to run on Windows goes to a Docker daemon there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg build pause --host-build 17763.973 --registry repo.mylan.k8s:8888 --push\n  \
@@ -85,8 +85,8 @@ pub(super) struct Build {
     /// Print the plan and build nothing
     #[arg(long)]
     dry_run: bool,
-    /// Note in wincimg.lock, beside the recipe or the Dockerfile, what each download is that no
-    /// checksum there pins
+    /// Pin downloads that have no checksum: note their digests in wincimg.lock, beside the recipe or
+    /// the Dockerfile
     #[arg(long, conflicts_with = "dry_run")]
     update_lock: bool,
     /// How the recipe's layer is compressed

@@ -15,12 +15,11 @@ use crate::progress::Progress;
 /// Where what is learnt is kept between runs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CacheArgs {
-    /// Keep what is learnt between runs in this folder [default: wincimg in the user's folder for
-    /// caches, such as ~/.cache]
+    /// The folder of the cache [default: wincimg in the user's folder for caches, such as ~/.cache]
     #[arg(long, global = true, value_name = "DIR")]
     cache_dir: Option<PathBuf>,
-    /// Keep no more than this much there about what is inside bases, and as much of downloads, such as
-    /// 500M; 0 keeps nothing
+    /// The most that the cache keeps about bases, and as much again of downloads, such as 500M; 0
+    /// keeps nothing
     #[arg(
         long,
         global = true,

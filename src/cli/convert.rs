@@ -26,8 +26,8 @@ use crate::foreign::Foreign;
 
 /// Write the recipe that a Dockerfile comes to, or say line by line what needs Windows
 ///
-/// The recipe makes the same image, layer by layer, on the base of the same host. It is made of what
-/// the lines do, so that it can be read and gone on with.
+/// The recipe makes the same image, layer by layer, on the base of the same host. It says
+/// what the lines do, so that you can read it and go on from there.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg convert Dockerfile --host-build 17763.973\n  \
@@ -44,7 +44,7 @@ pub(super) struct Convert {
     /// Replace a file that is there
     #[arg(long, requires = "output")]
     pub(super) force: bool,
-    /// Set a build argument; without a value it is the environment's (repeatable)
+    /// Set a build argument; without a value it is taken from the environment (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]")]
     pub(super) arguments: Vec<String>,
     /// The form of the result

@@ -22,7 +22,7 @@ use crate::net::read_certificates;
 use crate::oci::prefix::RegistryPrefix;
 use crate::windows::compat::HostBuild;
 
-/// Make nodes use images of yours
+/// Make nodes use your registry and your pause image
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
     wincimg node script --host-build 17763.973 --registry repo.mylan.k8s:8888 --output node.ps1")]

@@ -32,7 +32,7 @@ pub(super) struct CertificateArgs {
     /// Trust the CAs in this file, and a self-signed certificate in it exactly as it is (repeatable)
     #[arg(long = "ca-file", value_name = "FILE")]
     ca_files: Vec<PathBuf>,
-    /// Take certificates from DIR/HOST[:PORT]: *.crt to trust, *.cert with its *.key to be known by
+    /// Take certificates from DIR/HOST[:PORT]: *.crt to trust, *.cert with its *.key as a client's
     /// [default: Docker's and containers' certs.d]
     #[arg(long, value_name = "DIR")]
     certs_dir: Option<PathBuf>,

@@ -37,7 +37,8 @@ pub(in crate::cli) struct DaemonArgs {
     /// Run every command although the daemon did so before
     #[arg(long)]
     no_cache: bool,
-    /// Set a build argument such as `HTTP_PROXY`; without a value it is the environment's (repeatable)
+    /// Set a build argument such as `HTTP_PROXY`; without a value it is taken from the environment
+    /// (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]", add = complete::build_arguments())]
     arguments: Vec<String>,
 }

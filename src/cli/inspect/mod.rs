@@ -35,7 +35,7 @@ use crate::windows::regfile::to_utf16;
     Shutdown times and registry changes are in the layers. The bottom one is Windows itself, which\n\
     changes nothing, and is read for --merged alone. Of those above it, layers of up to 64 MiB are\n\
     read to their end, which checks their digests; of larger ones the first 4 MiB, where wincimg\n\
-    puts hives. What could not be found out that way is said, and --layers all finds it out.")]
+    puts hives. What that leaves open is said, and --layers all reads everything.")]
 pub(super) struct Inspect {
     /// A reference, oci:DIR[:TAG] or docker-archive:FILE[:NAME]
     #[arg(value_name = "IMAGE", add = complete::images())]
