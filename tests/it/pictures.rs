@@ -28,26 +28,21 @@ const COMMAND: &str = "wincimg check-compat --nodes nodes.json --workloads shop.
 /// A folder in which that needs no cluster, no registry and no certain day.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let clusters = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clusters");
+    // The tutorial's cluster, as its morning finds it.
+    let tutorial = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/tutorial");
     let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
-    let nodes = fs::read_to_string(clusters.join("aks.json")).unwrap();
-    write("nodes.json", &nodes);
-    let shop = fs::read_to_string(clusters.join("shop.yaml")).unwrap();
-    write(
-        "shop.yaml",
-        &shop.replace("REGISTRY", "repo.mylan.k8s:8888"),
-    );
+    for name in ["nodes.json", "shop.yaml"] {
+        write(name, &fs::read_to_string(tutorial.join(name)).unwrap());
+    }
     let image = |name: &str, version: &str| json!({"reference": format!("repo.mylan.k8s:8888/shop/{name}"), "os_version": version});
     let images = json!({"images": [
-        image("web:1.4", "10.0.17763.5696"),
-        image("web:1.4", "10.0.20348.2402"),
-        image("migrate:2.0", "10.0.17763.5696"),
-        image("logs:latest", "10.0.20348.2402"),
+        image("web:1.4", "10.0.17763.1158"),
+        image("orders:2.0", "10.0.20348.2402"),
     ]});
     write("images.json", &images.to_string());
     write(
         "wincimg.toml",
-        "[check-compat]\noffline = true\nimages = \"images.json\"\non = \"2024-06-01\"\n",
+        "[check-compat]\noffline = true\nimages = \"images.json\"\non = \"2024-06-05\"\n",
     );
     folder
 }

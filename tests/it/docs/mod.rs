@@ -7,8 +7,10 @@
 //! follows a command is what it prints, with `…` for anything; `# exit code N` is how it ends.
 #![allow(clippy::unwrap_used)]
 
+mod forms;
 mod page;
 mod stage;
+mod tutorial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -22,7 +24,11 @@ use stage::Stage;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// How commands begin that cannot run here, and why. Flags of `wincimg` among them are held against its help.
-const NOT_RUN: [(&str, &str); 13] = [
+const NOT_RUN: [(&str, &str); 17] = [
+    ("curl ", "needs a release that is published"),
+    ("sha256sum ", "needs a release that is published"),
+    ("sudo ", "needs a release that is published"),
+    ("packaging/", "takes minutes, or needs mdBook"),
     ("cargo ", "builds the program anew"),
     ("benches/build.py", "measures for minutes"),
     ("tests/run", "runs this test"),
@@ -110,6 +116,10 @@ fn hold_paths_against_the_repository(line: &str) {
 fn the_commands_of_the_pages_run() {
     let mut left_out = BTreeSet::new();
     for page in Page::all() {
+        // Its commands are run by a test of their own.
+        if page.path == Path::new(tutorial::PAGE) {
+            continue;
+        }
         let blocks = page.blocks();
         if !blocks
             .iter()
@@ -168,6 +178,56 @@ fn every_link_leads_to_a_file_and_a_heading() {
         }
     }
     assert_eq!(broken, Vec::<String>::new());
+}
+
+/// What `packaging/site` has of the repository besides its pages.
+const ON_THE_SITE: [&str; 5] = [
+    "docs/",
+    "templates/ci/",
+    "actions/",
+    "packaging/",
+    "LICENSE",
+];
+
+#[test]
+fn the_site_has_every_page_and_what_the_pages_link_to() {
+    let summary = Page::named("docs/SUMMARY.md");
+    let listed: BTreeSet<String> = summary.links().into_iter().collect();
+    assert_eq!(
+        listed.len(),
+        summary.links().len(),
+        "a page is listed twice"
+    );
+    let mut missing = Vec::new();
+    for page in Page::all() {
+        let path = page.path.to_str().unwrap();
+        if let Some(below) = path.strip_prefix("docs/")
+            && below != "SUMMARY.md"
+            && !listed.contains(below)
+        {
+            missing.push(format!("docs/SUMMARY.md does not list {below}"));
+        }
+        if !path.starts_with("docs/") && !listed.contains(&format!("../{path}")) {
+            // It is not a page of the site, so nothing there has to follow its links.
+            continue;
+        }
+        for link in page.links() {
+            let file = link.split('#').next().unwrap();
+            if file.is_empty() || link.starts_with("https://") || file.ends_with(".md") {
+                continue;
+            }
+            let target = Path::new(ROOT).join(page.path.parent().unwrap()).join(file);
+            let target = fs::canonicalize(&target).unwrap();
+            let target = target
+                .strip_prefix(fs::canonicalize(ROOT).unwrap())
+                .unwrap();
+            let target = target.to_str().unwrap();
+            if !ON_THE_SITE.iter().any(|kept| target.starts_with(kept)) {
+                missing.push(format!("{path}: {target} is not on the site"));
+            }
+        }
+    }
+    assert_eq!(missing, Vec::<String>::new());
 }
 
 /// Words in backticks that look like a path of the repository, such as `src/lint/mod.rs`.

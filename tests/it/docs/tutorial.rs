@@ -1,0 +1,162 @@
+//! The tutorial: every command on its page is run, and the page shows all that it prints.
+//!
+//! `docs/tutorial/make` writes the page's outputs anew. What differs from run to run is left out by
+//! rule: digests and sizes are `…`, and lines about single transfers are not shown.
+
+use std::fs;
+use std::path::Path;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
+use wincimg::windows::version::WindowsVersion;
+
+use super::ROOT;
+use super::page::{Block, Page};
+use super::stage::Stage;
+use crate::demo::add_base_images;
+use crate::site::copy_folder;
+
+pub(super) const PAGE: &str = "docs/tutorial.md";
+
+/// Whether the page is to be written; else it is held to what is printed.
+fn writes() -> bool {
+    std::env::var_os("WINCIMG_TUTORIAL").is_some_and(|value| value == "write")
+}
+
+/// An output without what another run has otherwise.
+fn elided(text: &str) -> String {
+    static VARYING: LazyLock<Regex> = LazyLock::new(|| {
+        let digest = "sha256:[0-9a-f]+";
+        let size = "(?P<before>[ (])[0-9][0-9.,]* (?P<unit>bytes|B|KiB|MiB|GiB)\\b";
+        Regex::new(&format!("{digest}|{size}")).unwrap()
+    });
+    // Lines of single transfers, whose order is the network's, and what the calendar adds.
+    static LEFT_OUT: LazyLock<Regex> = LazyLock::new(|| {
+        let transfer = "^(\\S+ [0-9a-f]{12}|layer of \\S+|\\S+\\.msu): [a-z]+, ";
+        Regex::new(&format!(
+            "{transfer}|^warning: the newest update known is of "
+        ))
+        .unwrap()
+    });
+    let lines = text.lines().filter(|line| !LEFT_OUT.is_match(line));
+    let lines = lines.map(|line| {
+        let line = VARYING.replace_all(line, |found: &Captures<'_>| match found.name("unit") {
+            Some(unit) => format!("{}… {}", &found["before"], unit.as_str()),
+            None => "sha256:…".to_owned(),
+        });
+        // The stand-ins speak plain HTTP, as the page's registry does not.
+        line.replace(" --insecure-registry 127.0.0.1", "") + "\n"
+    });
+    lines.collect()
+}
+
+/// What a terminal shows of a line, and its exit code.
+fn says(stage: &mut Stage, line: &str) -> (String, i32) {
+    let output = stage.output(line, "exec 2>&1\n");
+    let said = stage.there(&String::from_utf8_lossy(&output.stdout));
+    (said, output.status.code().unwrap())
+}
+
+/// What the tutorial begins with: its folder, its cluster, and the images that its shop runs.
+fn add_tutorial(stage: &mut Stage) {
+    let april = [WindowsVersion::new(17763, 1158)];
+    stage.registries[2].with(|stored| {
+        for repository in ["windows/nanoserver", "dotnet/framework/aspnet"] {
+            add_base_images(stored, repository, &april).unwrap();
+        }
+    });
+    let folder = Path::new(ROOT).join("docs/tutorial");
+    copy_folder(&folder, stage.folder.path());
+    // The tutorial applies a patch; the other pages' git answers one question.
+    fs::remove_file(stage.path("programs/git")).unwrap();
+    let text = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+    for name in ["shop.yaml", "fix.diff"] {
+        stage.write(name, &stage.here(&text(name)));
+    }
+    stage.write("cluster.json", &text("nodes.json"));
+    // The nodes of 2019 have the update once its script has been written.
+    stage.program(
+        "kubectl",
+        "[ \"$*\" = 'get nodes -o json' ] || exit 1\n\
+         [ -f KB4549949.ps1 ] && patched=10.0.17763.1158\n\
+         sed \"s/10.0.17763.973/${patched:-10.0.17763.973}/\" cluster.json",
+    );
+    let defaults = stage.defaults() + "[check-compat]\non = \"2024-06-05\"\n";
+    stage.write("defaults.toml", &defaults);
+}
+
+/// The page with what its commands print now.
+fn rerun(page: &str, stage: &mut Stage) -> String {
+    let mut written = String::new();
+    let mut lines = page.lines().peekable();
+    let mut inside = false;
+    while let Some(line) = lines.next() {
+        written += line;
+        written.push('\n');
+        if !inside {
+            inside = line == "```console";
+            continue;
+        }
+        if line == "```" {
+            inside = false;
+            continue;
+        }
+        let mut command = line
+            .strip_prefix("$ ")
+            .unwrap_or_else(|| {
+                panic!("a command was expected: {line}");
+            })
+            .to_owned();
+        while command.ends_with('\\') {
+            let more = lines.next().unwrap();
+            written = written + more + "\n";
+            command.pop();
+            command += more.trim_start();
+        }
+        let (command, code) = match command.split_once("  # exit code ") {
+            Some((command, code)) => (command, code.parse().unwrap()),
+            None => (command.as_str(), 0),
+        };
+        while lines
+            .next_if(|line| !line.starts_with("$ ") && *line != "```")
+            .is_some()
+        {}
+        let (said, ended) = says(stage, command);
+        assert_eq!(ended, code, "{command}\n{said}");
+        written += &elided(&said);
+    }
+    written
+}
+
+#[test]
+fn the_tutorial_shows_what_its_commands_print() {
+    let page = Page::named(PAGE);
+    let mut stage = Stage::new();
+    add_tutorial(&mut stage);
+    // What the page shows of a file is the file that comes with it.
+    for block in page.blocks() {
+        if let Block::File { path, text } = block {
+            let file = Path::new(ROOT).join("docs/tutorial").join(&path);
+            let found = fs::read_to_string(&file).unwrap_or_default();
+            assert_eq!(found, text, "docs/tutorial/{path}");
+        }
+    }
+    let written = rerun(&page.text, &mut stage);
+    if writes() {
+        fs::write(Path::new(ROOT).join(PAGE), &written).unwrap();
+        return;
+    }
+    let message = "the tutorial is out of date; docs/tutorial/make writes it";
+    assert!(written == page.text, "{message}\n{written}");
+}
+
+#[test]
+fn what_differs_from_run_to_run_is_left_out() {
+    let digest = "a".repeat(64);
+    let said = format!(
+        "layer of x: written, 1.2 KiB\nr.lan/x 0d975a738282: copied, 5 B\nbase  x@sha256:{digest}\n\
+         1 new (1,234 bytes)\n17763.973 of 2020-04-14 B\n"
+    );
+    let left = "base  x@sha256:…\n1 new (… bytes)\n17763.973 of 2020-04-14 B\n";
+    assert_eq!(elided(&said), left);
+}
