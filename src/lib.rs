@@ -3,7 +3,8 @@
 //!
 //! What the program knows can be used from other programs too: [`windows`] (versions, compatibility,
 //! quoting, the registry and its hives), [`recipe`] (from a recipe to a plan), [`layer`] (Windows
-//! layers), [`oci`] (images and the places they live in) and [`inspect`] (what is in an image).
+//! layers), [`oci`] (images and the places they live in), [`inspect`] (what is in an image) and
+//! [`provenance`] (bills of materials, and how an image came to be).
 //!
 //! Dependencies point one way: the command line uses everything, `windows` nothing of the project.
 
@@ -30,6 +31,7 @@ mod lint;
 mod net;
 pub mod oci;
 pub mod progress;
+pub mod provenance;
 pub mod recipe;
 mod report;
 mod rollout;

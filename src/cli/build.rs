@@ -20,6 +20,7 @@ use self::tags::TagArgs;
 use self::text::{write_content, write_text};
 use super::Answer;
 use super::complete;
+use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
 use super::progress;
@@ -98,9 +99,11 @@ pub(super) struct Build {
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
-    // The last three, because the heading of each goes for what follows it.
+    // The last four, because the heading of each goes for what follows it.
     #[command(flatten)]
     recipe: RecipeArgs,
+    #[command(flatten)]
+    documents: DocumentArgs,
     #[command(flatten)]
     dockerfile: DockerfileArgs,
     #[command(flatten)]
@@ -197,6 +200,8 @@ impl Build {
         order.check_pins(&drafts, &supply)?;
         wish.rehearse(&drafts)?;
         let created = source_date_epoch()?;
+        let names = self.recipe.names_set(&self.daemon.arguments());
+        let documents = self.documents.wanted(order.design.source(), names, created);
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
         let library = session.cache.library(&registry, &progress);
@@ -240,8 +245,10 @@ impl Build {
                 index: self.tags.index(),
             };
             let today = Zoned::now().date();
+            let mut publication = Publication::new(&images, &naming)?;
+            publication.documents = documents;
             let job = Job {
-                publication: &Publication::new(&images, &naming)?,
+                publication: &publication,
                 registry: &registry,
                 progress: Arc::clone(&progress),
                 created,

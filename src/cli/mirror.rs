@@ -22,7 +22,8 @@ use crate::inspect::library::FactsMaker;
 use crate::oci::base::{BaseName, BaseRepository, NAMES};
 use crate::oci::copy::{Action, CopyReport, PlatformFilter, Platforms};
 use crate::oci::mirror::{
-    Companion, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, Outcome, mirror,
+    Carried, Companion, Fate, MirrorOptions, MirrorReport, MirrorTarget, MirroredImage, Outcome,
+    mirror,
 };
 use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
@@ -73,6 +74,9 @@ pub(super) struct Mirror {
     /// Do not find out what is inside Windows images, and put nothing about that beside them
     #[arg(long)]
     no_facts: bool,
+    /// Do not copy what lies beside images: bills of materials, provenance, signatures
+    #[arg(long)]
+    no_referrers: bool,
     /// Say what would be copied, with sizes, and copy nothing
     #[arg(long)]
     dry_run: bool,
@@ -134,6 +138,7 @@ impl Mirror {
             jobs: self.jobs,
             dry_run: self.dry_run,
             flavour: self.manifest_format.map(Into::into),
+            with_referrers: !self.no_referrers,
         };
         let library = session.cache.library(&registry, &progress);
         let facts = (!self.no_facts).then(|| {
@@ -154,6 +159,9 @@ impl Mirror {
                     learnt.image
                 ));
             }
+        }
+        for carried in report.images.iter().flat_map(|image| &image.beside) {
+            tell_of(carried, session);
         }
         write_result(None, |out| match self.format {
             Format::Text => write_text(&report, out),
@@ -241,9 +249,29 @@ impl Mirror {
     }
 }
 
+/// Says what of that which lies beside images is not in the mirror.
+fn tell_of(carried: &Carried, session: &Session) {
+    let Carried { about, kind, .. } = carried;
+    let problem = carried.problem.as_deref().unwrap_or_default();
+    match carried.outcome {
+        Fate::Left => session.warn(format_args!(
+            "{kind} beside {about} stays where it is: the image got another digest in the mirror"
+        )),
+        Fate::Unknown => session.warn(format_args!(
+            "what lies beside {about} is not in the mirror: {problem}"
+        )),
+        Fate::Failed => session.warn(format_args!(
+            "{kind} beside {about} is not in the mirror: {problem}"
+        )),
+        Fate::Present | Fate::Copied => {}
+    }
+}
+
 /// Reports what failed; the images that did not fail are in the mirror all the same.
 fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> {
     let count = report.images.len();
+    let beside = report.images.iter().flat_map(|image| &image.beside);
+    let lost = beside.filter(|it| it.outcome == Fate::Failed).count();
     let mut failures: Vec<Failure> = report
         .images
         .into_iter()
@@ -253,6 +281,15 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> 
         })
         .collect();
     match (failures.pop(), failures.len()) {
+        (None, _) if lost > 0 => {
+            let what = if lost == 1 { "thing" } else { "things" };
+            let problem = anyhow!(
+                "all images are in the mirror, but {lost} {what} beside them could not be copied"
+            );
+            Err(Failure::from(problem).hint(
+                "run the same command again, or leave out what lies beside images with --no-referrers",
+            ))
+        }
         (None, _) => Ok(Answer::Yes),
         (Some(only), 0) => Err(only),
         (Some(last), others) => {
@@ -329,6 +366,16 @@ fn write_image(
             .size
             .map_or_else(String::new, |size| format!(" ({})", BinaryBytes(size)));
         writeln!(out, "  inside {}: {what}{size}", learnt.image)?;
+    }
+    for carried in &image.beside {
+        let what = match (carried.outcome, dry_run) {
+            (Fate::Present, _) => "is there",
+            (Fate::Copied, false) => "copied",
+            (Fate::Copied, true) => "would be copied",
+            (Fate::Left | Fate::Failed | Fate::Unknown, _) => continue,
+        };
+        let kind = Foreign(&carried.kind);
+        writeln!(out, "  beside {}: {kind} {what}", carried.about)?;
     }
     if dry_run {
         for blob in &copied.blobs {

@@ -13,6 +13,7 @@ mod convert;
 mod demo;
 mod docker_args;
 mod doctor;
+mod document_args;
 mod failure;
 mod fleet;
 mod hosts;

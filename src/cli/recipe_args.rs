@@ -131,6 +131,15 @@ impl RecipeArgs {
         }
     }
 
+    /// The names of what was set, whose values may be secrets.
+    pub(super) fn names_set(&self, arguments: &[(String, String)]) -> Vec<String> {
+        let all = self.values.iter().chain(arguments);
+        let mut names: Vec<String> = all.map(|(name, _)| name.clone()).collect();
+        names.sort();
+        names.dedup();
+        names
+    }
+
     /// Refuses a Dockerfile, for whoever has no use for one.
     pub(super) fn refuse_dockerfile(&self) -> Result<(), Failure> {
         match dockerfile_of(&self.image, None) {

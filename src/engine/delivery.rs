@@ -4,6 +4,7 @@
 //! gets what it lacks: the parts of an image, its manifest, and at last the index over several.
 
 mod destination;
+mod documents;
 mod error;
 mod index;
 mod made;
@@ -22,6 +23,7 @@ use futures_util::future::try_join_all;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::watch;
 
+use self::documents::{Subject, Surveys};
 use self::route::{Arrived, Route};
 use self::standing::Standing;
 use super::error::EngineError;
@@ -32,6 +34,7 @@ use crate::oci::store::Sink;
 use crate::progress::Progress;
 
 pub use self::destination::Destination;
+pub use self::documents::{Documents, Run};
 pub use self::error::{DeliveryError, Unserved};
 pub use self::made::Made;
 pub use self::report::{Delivered, DeliveredCopy, DeliveredImage, DeliveredIndex};
@@ -64,6 +67,16 @@ struct Seen {
     kept: Vec<Line>,
 }
 
+/// A destination that all images have arrived at.
+struct Place {
+    delivered: Delivered,
+    arrived: Vec<Arrived>,
+    sink: Sink,
+}
+
+/// How many images' documents are dealt with at once.
+const ATTACHING: usize = 4;
+
 /// The digests of the images, in their order, once they are made.
 type Brought = watch::Receiver<Option<Vec<Option<Digest>>>>;
 
@@ -89,6 +102,7 @@ impl Delivery<'_> {
         for destination in self.destinations {
             destination.check(publication)?;
         }
+        publication.documents.check(self.destinations)?;
         // Everything that can fail without a destination comes first: nothing is written there then.
         // A registry is asked meanwhile what it has, and whoever is not let in hears it at once.
         let (tell, brought) = watch::channel(None);
@@ -102,10 +116,61 @@ impl Delivery<'_> {
         if self.destinations.is_empty() {
             return Ok(report::left_behind(publication, &made));
         }
-        let mut delivered = Delivered::default();
+        let has_bills = !publication.documents.bills.is_empty();
+        let surveys = has_bills.then(|| Surveys::of(&made));
+        let mut places = Vec::with_capacity(seen.len());
         for (destination, seen) in self.destinations.iter().zip(seen) {
             let brought = self.bring(publication, &made, &seen, destination);
-            delivered.add(Box::pin(brought).await?);
+            places.push(Box::pin(brought).await?);
+        }
+        // All images are everywhere before anything is said about one.
+        let surveys = surveys.unwrap_or_else(|| Surveys::of(&[]));
+        let mut delivered = Delivered::default();
+        for (destination, place) in self.destinations.iter().zip(places) {
+            let told = self.tell_of(publication, &made, place, destination, &surveys);
+            delivered.add(Box::pin(told).await?);
+        }
+        Ok(delivered)
+    }
+
+    /// Puts the documents beside the images of one destination.
+    async fn tell_of(
+        &self,
+        publication: &Publication<'_>,
+        made: &[Made<'_>],
+        place: Place,
+        destination: &Destination,
+        surveys: &Surveys,
+    ) -> Result<Delivered, DeliveryError> {
+        let Place {
+            mut delivered,
+            arrived,
+            sink,
+        } = place;
+        let documents = &publication.documents;
+        if documents.is_empty() {
+            return Ok(delivered);
+        }
+        let images = publication.images.iter().zip(made).zip(&arrived);
+        let work: Vec<_> = images
+            .map(|((image, made), arrived)| {
+                Box::pin(async {
+                    let location = destination.location(&publication.name, &image.tag)?;
+                    let subject = Subject {
+                        image,
+                        made,
+                        arrived,
+                        location,
+                    };
+                    let progress = self.progress.as_ref();
+                    let attaching = documents.attach(&subject, surveys, &sink, progress);
+                    Ok::<_, DeliveryError>((attaching.await?, subject.location))
+                })
+            })
+            .collect();
+        let told: Vec<_> = stream::iter(work).buffered(ATTACHING).try_collect().await?;
+        for (documents, location) in told {
+            delivered.note_documents(&location, &documents);
         }
         Ok(delivered)
     }
@@ -209,7 +274,7 @@ impl Delivery<'_> {
         made: &[Made<'_>],
         seen: &Seen,
         destination: &Destination,
-    ) -> Result<Delivered, DeliveryError> {
+    ) -> Result<Place, DeliveryError> {
         let place = destination.location(&publication.name, publication.tag())?;
         let sink = Sink::create(&place, self.registry).await?;
         let route = Route::new(
@@ -256,6 +321,10 @@ impl Delivery<'_> {
             None => None,
         };
         sink.finish().await?;
-        Ok(Delivered { images, index })
+        Ok(Place {
+            delivered: Delivered { images, index },
+            arrived,
+            sink,
+        })
     }
 }

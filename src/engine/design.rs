@@ -10,7 +10,9 @@ use crate::dockerfile::stages::{Request, StageError, Stages};
 use crate::dockerfile::{Outline, has_from};
 use crate::files::{LARGEST_TEXT, read_text};
 use crate::oci::base::HostProcessBase;
+use crate::oci::document::sha256;
 use crate::progress::Tell;
+use crate::provenance::SourceFile;
 use crate::recipe::{Recipe, RecipeError, Settings, shipped};
 
 /// What is to be built, in somebody's words.
@@ -186,6 +188,25 @@ impl Design {
             MadeBy::Recipe(_) => None,
             MadeBy::Dockerfile(stages) => Some(stages),
         }
+    }
+
+    /// The recipe or the Dockerfile by its name and digest.
+    pub fn source(&self) -> Option<SourceFile> {
+        let (kind, name, digest) = match &self.made_by {
+            MadeBy::Recipe(recipe) => {
+                let digest = sha256(recipe.text().as_bytes());
+                ("recipe", Path::new(recipe.origin()), digest)
+            }
+            MadeBy::Dockerfile(stages) => {
+                let text = read_text(stages.file(), LARGEST_TEXT).ok()?;
+                ("dockerfile", stages.file(), sha256(text.as_bytes()))
+            }
+        };
+        Some(SourceFile {
+            kind,
+            name: name.file_name()?.to_string_lossy().into_owned(),
+            digest,
+        })
     }
 
     /// Leaves a Dockerfile to a daemon, as it is.

@@ -6,6 +6,7 @@ mod outlook;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use super::delivery::Documents;
 use super::plans::{PlannedImage, TargetHost};
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::base::HOST_PROCESS;
@@ -44,6 +45,8 @@ pub struct Publication<'a> {
     pub images: Vec<TaggedImage<'a>>,
     /// The tag of the index over them, where there is one.
     pub index: Option<String>,
+    /// What goes along with the images.
+    pub documents: Documents,
 }
 
 /// An image that is to be made, and the tag that it gets.
@@ -170,6 +173,7 @@ impl<'a> Publication<'a> {
             name: naming.name.clone(),
             images,
             index: has_index.then(|| naming.index_tag().to_owned()),
+            documents: Documents::default(),
         })
     }
 

@@ -71,6 +71,7 @@ pub use own::{Own, own};
 pub use registry::{LayerChanges, RegistryForm, RegistryReport};
 pub use select::{EntryKind, OtherEntry};
 pub use shutdown::{ShutdownSetting, ShutdownTimes, ShutdownWarning};
+pub use stream::read_blob;
 pub use taken::{TakeError, Taken, take};
 
 use layers::{Budget, Plan};

@@ -78,6 +78,19 @@ pub(super) async fn read<T: Send + 'static>(
     }
 }
 
+/// The same for whoever reads all of a layer.
+pub async fn read_blob<T: Send + 'static>(
+    reader: BlobReader,
+    task: &dyn Task,
+    work: impl FnOnce(&mut (dyn Read + Send)) -> Result<T, LayerProblem> + Send + 'static,
+) -> Result<T, LayerProblem> {
+    let whole = |input: &mut Input| work(input);
+    match read(reader, Depth::ToTheEnd, task, whole).await? {
+        Outcome::Whole(found) | Outcome::Part(found) => Ok(found),
+        Outcome::OutOfReach => Err(LayerProblem::ForeignBase),
+    }
+}
+
 /// Moves bytes until their end, or until the reader is gone.
 async fn pump(mut reader: BlobReader, sender: mpsc::Sender<io::Result<Bytes>>, task: &dyn Task) {
     loop {

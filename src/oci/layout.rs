@@ -12,7 +12,8 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::document::{
-    Descriptor, Digest, Document, DocumentError, Flavour, Index, MAX_DOCUMENT, Verbatim,
+    Artifact, Descriptor, Digest, Document, DocumentError, EMPTY, Flavour, Index, MAX_DOCUMENT,
+    Verbatim, sha256,
 };
 use super::remote::BlobSource;
 use super::stream::{self, FileRange, StreamError};
@@ -26,6 +27,9 @@ pub(super) use entries::{IMAGE_NAME, REF_NAME, Selection, put_entry, select, tag
 
 /// More than the index of any layout has; it has an entry for each of its images.
 const MAX_INDEX: u64 = 64 * 1024 * 1024;
+
+/// More than anybody attaches to the images of a layout.
+const MOST_ARTIFACTS: usize = 10_000;
 
 /// An OCI image layout on disk.
 #[derive(Debug, Clone)]
@@ -288,6 +292,43 @@ impl Layout {
                 Ok(true)
             })
             .await
+    }
+
+    /// Lists an artifact whose content is stored, with what all of them share.
+    pub async fn attach(&self, artifact: &Artifact) -> Result<(), LayoutError> {
+        let empty = sha256(EMPTY);
+        let manifest = Document::Manifest(Box::new(artifact.manifest().clone()));
+        self.put_document(&manifest).await?;
+        let entry = artifact.entry();
+        let is_empty = artifact.manifest().config.digest == empty;
+        self.clone()
+            .blocking(move |layout| {
+                let path = layout.blob_path(&empty);
+                if is_empty && !path.is_file() {
+                    stream::write_beside(&path, EMPTY)?;
+                }
+                let _lock = layout.lock()?;
+                layout.put(entry, None)
+            })
+            .await
+    }
+
+    /// The artifacts that are about a manifest, as far as the layout lists them.
+    pub async fn artifacts(&self, subject: &Digest) -> Result<Vec<Artifact>, LayoutError> {
+        let index = self.index().await?;
+        let listed = index.manifests.into_iter();
+        let listed = listed.filter(|entry| entry.artifact_type().is_some());
+        let mut found = Vec::new();
+        for entry in listed.take(MOST_ARTIFACTS) {
+            let document = self.document(&entry.media_type, &entry.digest).await?;
+            if let Document::Manifest(manifest) = document
+                && let Some(artifact) = Artifact::read(*manifest)
+                && artifact.subject().digest == *subject
+            {
+                found.push(artifact);
+            }
+        }
+        Ok(found)
     }
 
     /// What exactly this tag means, where it means something.

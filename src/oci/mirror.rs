@@ -7,6 +7,8 @@
 //! `--base-registry repo.mylan.k8s:9999/mcr` looks for. On Docker Hub, where names have two parts,
 //! both mean `docker.io/me/windows-nanoserver:1809`. An image named by digest alone gets no tag.
 
+mod beside;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
@@ -27,6 +29,9 @@ use super::store::{Sink, Source};
 use crate::diagnose::in_one_line;
 use crate::diagnose::{Blame, Diagnose};
 use crate::progress::Progress;
+
+use self::beside::Beside;
+pub use self::beside::{Carried, Fate};
 
 /// How many images are dealt with at once; their blobs have a bound of their own.
 const IMAGES: usize = 4;
@@ -129,6 +134,8 @@ pub struct MirrorOptions {
     pub dry_run: bool,
     /// The words in which manifests are written; none for the source's.
     pub flavour: Option<Flavour>,
+    /// Whether what lies beside images goes along.
+    pub with_referrers: bool,
 }
 
 impl Default for MirrorOptions {
@@ -138,6 +145,7 @@ impl Default for MirrorOptions {
             jobs: 6,
             dry_run: false,
             flavour: None,
+            with_referrers: true,
         }
     }
 }
@@ -166,6 +174,9 @@ pub struct MirroredImage {
     /// What was learnt of the images on the way.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Learnt>,
+    /// What lies beside the images, and whether it went along.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Carried>,
     /// Why it failed; as text, with its causes, where it is serialised.
     #[serde(serialize_with = "as_text", skip_serializing_if = "Option::is_none")]
     pub error: Option<CopyError>,
@@ -316,15 +327,16 @@ struct Mirror<'a> {
 
 impl Mirror<'_> {
     async fn one(&self, source: &Reference, target: &Reference) -> MirroredImage {
-        let (copied, facts, error) = match self.copy(source, target).await {
-            Ok((copied, facts)) => (Some(copied), facts, None),
-            Err(error) => (None, Vec::new(), Some(error)),
+        let (copied, facts, beside, error) = match self.copy(source, target).await {
+            Ok((copied, facts, beside)) => (Some(copied), facts, beside, None),
+            Err(error) => (None, Vec::new(), Vec::new(), Some(error)),
         };
         MirroredImage {
             source: source.to_string(),
             target: published_name(target, copied.as_ref()),
             copied,
             facts,
+            beside,
             error,
         }
     }
@@ -333,7 +345,7 @@ impl Mirror<'_> {
         &self,
         source: &Reference,
         target: &Reference,
-    ) -> Result<(CopyReport, Vec<Learnt>), CopyError> {
+    ) -> Result<(CopyReport, Vec<Learnt>, Vec<Carried>), CopyError> {
         let (from, to) = (
             self.registry.repository(source),
             self.registry.repository(target).to_push_to(),
@@ -360,7 +372,17 @@ impl Mirror<'_> {
             Some(conclusion) => conclusion.0.await,
             None => Vec::new(),
         };
-        Ok((copied, facts))
+        let beside = Beside {
+            from: &from,
+            to: &to,
+            copier: self.copier,
+            dry_run: self.options.dry_run,
+        };
+        let beside = match self.options.with_referrers {
+            true => beside.carry(&plan).await,
+            false => Vec::new(),
+        };
+        Ok((copied, facts, beside))
     }
 }
 

@@ -8,9 +8,13 @@ mod location;
 
 use std::fmt;
 
+use bytes::Bytes;
+use tokio::io::AsyncReadExt;
+
 use super::archive::{Archive, ArchiveError, ArchiveWriter};
 use super::document::{
-    Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest, Verbatim,
+    Artifact, Content, Descriptor, Digest, Document, DocumentError, Image, MAX_DOCUMENT, Manifest,
+    Verbatim,
 };
 use super::layout::{Layout, LayoutError};
 use super::remote::{BlobReader, BlobSource, Registry, RegistryError, Repository};
@@ -19,6 +23,9 @@ use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::progress::Task;
 
 pub use location::{Location, LocationError};
+
+/// More than anybody attaches to one image.
+const MOST_ARTIFACTS: usize = 200;
 
 /// A place that did not give or take an image.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +55,18 @@ pub enum StoreError {
         /// Why.
         source: Box<StreamError>,
     },
+    /// A blob is larger than is read whole.
+    #[error("{digest} in {place} has {size} bytes: expected at most {most}")]
+    LongBlob {
+        /// Where it is.
+        place: String,
+        /// The blob.
+        digest: String,
+        /// Its size.
+        size: u64,
+        /// The most that is read.
+        most: u64,
+    },
     /// A document is larger than any real one.
     #[error("{digest} in {place} has {size} bytes: expected a document of at most {MAX_DOCUMENT}")]
     TooLarge {
@@ -66,7 +85,10 @@ impl Diagnose for StoreError {
             Self::Registry(error) => error.hint(),
             Self::Layout(error) => error.hint(),
             Self::Archive(error) => error.hint(),
-            Self::Document { .. } | Self::Blob { .. } | Self::TooLarge { .. } => None,
+            Self::Document { .. }
+            | Self::Blob { .. }
+            | Self::LongBlob { .. }
+            | Self::TooLarge { .. } => None,
         }
     }
 
@@ -75,9 +97,10 @@ impl Diagnose for StoreError {
             Self::Registry(error) => error.blame(),
             Self::Layout(error) => error.blame(),
             Self::Archive(error) => error.blame(),
-            Self::Document { .. } | Self::Blob { .. } | Self::TooLarge { .. } => {
-                Blame::Circumstances
-            }
+            Self::Document { .. }
+            | Self::Blob { .. }
+            | Self::LongBlob { .. }
+            | Self::TooLarge { .. } => Blame::Circumstances,
         }
     }
 
@@ -223,6 +246,58 @@ impl Source {
                 source: Box::new(source),
             }),
         }
+    }
+
+    /// What is about a manifest and lies beside it, each read and found to be so; of some type, or
+    /// of any. An archive has no place for such things.
+    pub async fn artifacts(
+        &self,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+    ) -> Result<Vec<Artifact>, StoreError> {
+        let is_wanted = |artifact: &Artifact| {
+            artifact_type.is_none_or(|wanted| artifact.artifact_type() == wanted)
+        };
+        match self {
+            Self::Registry(repository) => {
+                let entries = match artifact_type {
+                    Some(wanted) => repository.referrers(subject, wanted).await?,
+                    None => repository.all_referrers(subject).await?,
+                };
+                let mut found = Vec::new();
+                for entry in entries.iter().take(MOST_ARTIFACTS) {
+                    let artifact = repository.any_artifact(entry, subject).await?;
+                    found.extend(artifact.filter(is_wanted));
+                }
+                Ok(found)
+            }
+            Self::Layout(layout) => {
+                let mut found = layout.artifacts(subject).await?;
+                found.retain(is_wanted);
+                Ok(found)
+            }
+            Self::Archive(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// A blob of no more than so many bytes, whole and verified.
+    pub async fn bytes(&self, blob: &Descriptor, most: u64) -> Result<Bytes, StoreError> {
+        if blob.size > most {
+            return Err(StoreError::LongBlob {
+                place: self.to_string(),
+                digest: blob.digest.to_string(),
+                size: blob.size,
+                most,
+            });
+        }
+        let mut reader = self.open_blob(blob).await?;
+        let mut bytes = Vec::new();
+        let read = reader.read_to_end(&mut bytes).await;
+        read.map_err(|error| StoreError::Blob {
+            place: self.to_string(),
+            source: Box::new(StreamError::unreadable(blob, bytes.len() as u64, error)),
+        })?;
+        Ok(bytes.into())
     }
 
     fn unusable(&self, source: DocumentError) -> StoreError {
@@ -382,6 +457,25 @@ impl Sink {
                 Ok(layout.tag_over(document.descriptor(), tag, seen).await?)
             }
             _ => self.publish(document, tag).await.map(|()| true),
+        }
+    }
+
+    /// Puts an artifact whose content is stored beside what it is about. An archive has no place for
+    /// such things.
+    pub async fn attach(&self, artifact: &Artifact) -> Result<(), StoreError> {
+        match self {
+            Self::Registry(repository) => Ok(repository.attach(artifact).await?),
+            Self::Layout(layout) => Ok(layout.attach(artifact).await?),
+            Self::Archive(_) => Ok(()),
+        }
+    }
+
+    /// The same place, to read from; an archive cannot be read while it is written.
+    pub fn as_source(&self) -> Option<Source> {
+        match self {
+            Self::Registry(repository) => Some(Source::Registry(repository.clone())),
+            Self::Layout(layout) => Some(Source::Layout(layout.clone())),
+            Self::Archive(_) => None,
         }
     }
 

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest as _, Sha256};
 
 use super::answer::{answers, as_it_is};
-use super::skipped;
+use super::{behind, skipped};
 use crate::rollout::Rollout;
 
 const PAGE: &str = include_str!("html/page.html");
@@ -40,6 +40,7 @@ pub fn write_html(rollout: &Rollout, mut out: impl Write) -> io::Result<()> {
     let rest: Vec<String> = parts.map(|words| escaped(&words)).collect();
     let mut lines = vec![rollout.summary.to_string()];
     lines.extend(skipped(rollout));
+    lines.extend(behind(rollout));
     lines.extend(as_it_is(rollout));
     let values = [
         ("answer", escaped(&answer)),

@@ -4,12 +4,14 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use jiff::civil::Date;
 use serde::Serialize;
 
 use super::answer::{causes, fixes, in_short};
 use super::plan::as_json;
 use crate::cluster::workloads::{Skipped, WorkloadId};
-use crate::rollout::{Finding, Image, Placement, Prospect, Rollout, Subject};
+use crate::rollout::{Behind, Finding, Image, Placement, Prospect, Rollout, Subject};
+use crate::windows::update::Kb;
 use crate::windows::version::WindowsVersion;
 
 /// Writes the report as one JSON document.
@@ -43,6 +45,15 @@ pub fn write_json(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::R
         let skipped: Vec<_> = rollout.skipped.iter().map(SkippedPart::of).collect();
         let skipped = serde_json::to_string(&skipped)?;
         write!(out, ",\n  \"skipped\": {skipped}")?;
+    }
+    let behind = rollout.behind();
+    if !behind.is_empty() {
+        let behind: Vec<_> = behind
+            .iter()
+            .map(|it| BehindPart::of(rollout, it))
+            .collect();
+        let behind = serde_json::to_string(&behind)?;
+        write!(out, ",\n  \"behind\": {behind}")?;
     }
     if let Some(plan) = &rollout.plan {
         let plan = serde_json::to_string(&as_json(rollout, plan))?;
@@ -104,6 +115,38 @@ impl<'a> SkippedPart<'a> {
             id: &skipped.id,
             file: &skipped.origin.file,
             line: skipped.origin.line,
+        }
+    }
+}
+
+/// An image that lacks the update of the month.
+#[derive(Serialize)]
+struct BehindPart<'a> {
+    image: ImagePart<'a>,
+    kb: Option<Kb>,
+    newest: UpdatePart,
+}
+
+#[derive(Serialize)]
+struct UpdatePart {
+    build: WindowsVersion,
+    kb: Option<Kb>,
+    date: Date,
+}
+
+impl<'a> BehindPart<'a> {
+    fn of(rollout: &'a Rollout, behind: &Behind<'_>) -> Self {
+        Self {
+            image: ImagePart {
+                reference: rollout.images[behind.image].reference.as_deref(),
+                build: Some(behind.version),
+            },
+            kb: behind.at.and_then(|update| update.kb),
+            newest: UpdatePart {
+                build: behind.newest.version(),
+                kb: behind.newest.kb,
+                date: behind.newest.date,
+            },
         }
     }
 }

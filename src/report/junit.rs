@@ -8,7 +8,7 @@ use quick_junit::{NonSuccessKind, Report as Junit, TestCase, TestCaseStatus, Tes
 use super::answer::{causes, fixes, outlook};
 use super::matrix::HOSTS_BY_NAME;
 use super::names::shown;
-use super::{in_words, what_if};
+use super::{behind_in_words, in_words, what_if};
 use crate::rollout::{Finding, Placement, Prospect, Rollout, Subject, host_label};
 use crate::windows::compat::Outcome;
 
@@ -42,6 +42,19 @@ pub fn write_junit(rollout: &Rollout, strict: bool, mut out: impl Write) -> io::
             let mut status = TestCaseStatus::skipped();
             status.set_message("no pods were found in it");
             suite.add_test_case(TestCase::new(shown(skipped), status));
+        }
+        junit.add_test_suite(suite);
+    }
+    let behind = rollout.behind();
+    if !behind.is_empty() {
+        let mut suite = TestSuite::new("updates");
+        for behind in &behind {
+            // No verdict: whoever reads the report may look at it.
+            let words = shown(behind_in_words(rollout, behind));
+            let mut case = TestCase::new(words.as_str(), TestCaseStatus::success());
+            case.set_classname("wincimg.check-compat")
+                .set_system_out(words);
+            suite.add_test_case(case);
         }
         junit.add_test_suite(suite);
     }

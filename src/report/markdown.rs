@@ -9,7 +9,7 @@ use super::matrix::Matrix;
 use super::names;
 use super::plan::{Step, outcome, steps};
 use super::problems::{Problem, problems};
-use super::{skipped, what_if};
+use super::{behind, skipped, what_if};
 use crate::foreign::Foreign;
 use crate::rollout::{Plan, Rollout};
 use crate::windows::compat::Outcome;
@@ -34,6 +34,9 @@ pub fn write_markdown(rollout: &Rollout, mut out: impl Write) -> io::Result<()> 
     }
     if let Some(skipped) = skipped(rollout) {
         writeln!(out, "\n{}.", cell(&skipped))?;
+    }
+    if let Some(behind) = behind(rollout) {
+        writeln!(out, "\n{}.", cell(&behind))?;
     }
     let used = write_cases(rollout, ROOM / 2, &mut out)?;
     let mut room = ROOM - used;

@@ -27,7 +27,8 @@ pub(crate) use names::shortened;
 pub use sarif::write_sarif;
 pub use text::{Screen, write_glance, write_text};
 
-use crate::rollout::{Rollout, host_label};
+use crate::rollout::{Behind, Rollout, host_label};
+use crate::windows::update::Update;
 
 /// `What if: 3 nodes with KB4549949`, where something is taken to be otherwise than it is.
 fn what_if(rollout: &Rollout) -> Option<String> {
@@ -43,6 +44,28 @@ fn skipped(rollout: &Rollout) -> Option<String> {
             in_words(names)
         )
     })
+}
+
+/// Which images lack the update of the month, the first few by name.
+fn behind(rollout: &Rollout) -> Option<String> {
+    let behind = rollout.behind();
+    let names = behind.iter().map(|behind| behind_in_words(rollout, behind));
+    (!behind.is_empty()).then(|| format!("Behind the month's update: {}", in_words(names)))
+}
+
+/// `web:1.4 is 17763.973 (KB4534273), and KB5094125 of 2026-09-08 is out`.
+fn behind_in_words(rollout: &Rollout, behind: &Behind<'_>) -> String {
+    let image = &rollout.images[behind.image];
+    let name = match &image.reference {
+        Some(reference) => format!("{reference} is {}", behind.version),
+        None => behind.version.to_string(),
+    };
+    let kb = |update: &Update| update.kb.map(|kb| kb.to_string());
+    let at = behind.at.and_then(kb);
+    let at = at.map(|kb| format!(" ({kb})")).unwrap_or_default();
+    let newest = behind.newest;
+    let new = kb(newest).unwrap_or_else(|| newest.version().to_string());
+    format!("{name}{at}, and {new} of {} is out", newest.date)
 }
 
 /// The first few of many names, and how many more there are.

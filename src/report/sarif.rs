@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use super::answer::{causes, fixes, outlook};
+use super::behind_in_words;
 use super::problems::{Problem, problems};
 use crate::cluster::workloads::{Origin, Workload};
 use crate::rollout::{Finding, Prospect, Rollout, Subject};
@@ -143,12 +144,27 @@ pub fn write_sarif(rollout: &Rollout, strict: bool, out: impl Write) -> io::Resu
         fingerprint: Some(format!("skipped|{}", skipped.id)),
         fix: None,
     });
-    let results: Vec<Result> = workloads.chain(images).chain(skipped).collect();
+    let behind = rollout.behind();
+    let behind = behind.iter().map(|behind| {
+        let image = rollout.images[behind.image].label();
+        Result {
+            rule: "behind",
+            level: "note",
+            message: behind_in_words(rollout, behind),
+            place: None,
+            fingerprint: Some(format!("behind|{image}|{}", behind.version)),
+            subject: Some(image),
+            fix: None,
+        }
+    });
+    let results = workloads.chain(images).chain(skipped).chain(behind);
+    let results: Vec<Result> = results.collect();
     let ids: BTreeSet<&'static str> = results.iter().map(|result| result.rule).collect();
     let rules = ids.into_iter().map(|id| Rule {
         id,
         summary: match id {
             "skipped" => "no pods were found in it".to_owned(),
+            "behind" => "the month's update is not in it".to_owned(),
             id => id.replace('-', " "),
         },
     });

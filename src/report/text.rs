@@ -11,7 +11,7 @@ use super::matrix::Matrix;
 use super::names::{self, shown};
 use super::plan::{outcome, steps};
 use super::problems::{Problem, problems};
-use super::{in_words, what_if};
+use super::{behind, in_words, what_if};
 use crate::rollout::{Plan, Rollout, Starts};
 use crate::windows::compat::Outcome;
 
@@ -61,6 +61,9 @@ pub fn write_text(rollout: &Rollout, screen: Screen, mut out: impl Write) -> io:
             "\n{}: skipped, as no pods were found in it",
             shown(skipped)
         )?;
+    }
+    if let Some(behind) = behind(rollout) {
+        writeln!(out, "\n{}", screen.wrapped("", &shown(behind)))?;
     }
     writeln!(
         out,

@@ -5,6 +5,7 @@
 //! get the same answer, so that thousands of them cost little.
 
 mod advice;
+mod behind;
 mod commands;
 mod details;
 mod fetch;
@@ -27,6 +28,7 @@ use crate::cluster::nodes::{Node, NodeList};
 use crate::cluster::workloads::{Skipped, Workload, WorkloadId};
 use crate::windows::compat::{Isolation, Outcome};
 
+pub use behind::Behind;
 pub use commands::{Flags, typed as command_line};
 pub use details::Details;
 pub use fetch::{Wanted, fetch};

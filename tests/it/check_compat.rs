@@ -347,3 +347,43 @@ fn a_reader_that_goes_away_is_no_error() {
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }
+
+#[test]
+fn images_that_lack_the_months_update_are_named_and_nothing_else_changes() {
+    let checked = |format: &str, day: &str| {
+        let output = wincimg()
+            .args(["--host-build", "26100.33296", "--strict"])
+            .args([
+                "--image-build",
+                "26100.33296",
+                "--on",
+                day,
+                "--format",
+                format,
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for format in ["text", "markdown", "html", "junit", "sarif"] {
+        let text = checked(format, "2026-09-20");
+        // Lines of text are broken for the screen.
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let words = "26100.33296 (KB5120233), and KB5122871 of 2026-09-08 is out";
+        assert!(text.contains(words), "{format}: {text}");
+    }
+    let report: Value = serde_json::from_str(&checked("json", "2026-09-20")).unwrap();
+    assert_eq!(
+        report["behind"],
+        serde_json::json!([{
+            "image": {"reference": null, "build": "26100.33296"},
+            "kb": "KB5120233",
+            "newest": {"build": "26100.33438", "kb": "KB5122871", "date": "2026-09-08"},
+        }])
+    );
+    // A table of another time says nothing of that day.
+    for day in ["2024-06-01", "2027-01-01"] {
+        assert!(!checked("json", day).contains("behind"), "{day}");
+    }
+}

@@ -59,6 +59,7 @@ mod node;
 mod passwords;
 mod path;
 mod pictures;
+mod provenance;
 mod quoting;
 mod referrers;
 mod registry;

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use crate::engine::delivery::{Delivered, DeliveredCopy, DeliveredImage};
 use crate::foreign::Foreign;
 use crate::layer::Listed;
+use crate::provenance::Attached;
 
 /// Writes each image once, with all hosts that it is for; `kept` is the word for images that were
 /// not pushed.
@@ -110,13 +111,33 @@ fn write_image(hosts: &[DeliveredImage], kept: &str, out: &mut dyn Write) -> io:
         (false, _) => kept,
     };
     writeln!(out, "  {outcome}")?;
+    write_documents(&image.documents, out)?;
     write_copies(&image.copies, out)
+}
+
+fn write_documents(documents: &[Attached], out: &mut dyn Write) -> io::Result<()> {
+    for document in documents {
+        let was = if document.up_to_date {
+            "there  "
+        } else {
+            "beside "
+        };
+        let Attached {
+            document,
+            digest,
+            size,
+            ..
+        } = document;
+        writeln!(out, "  {was}  {document} ({size} bytes) {digest}")?;
+    }
+    Ok(())
 }
 
 fn write_copies(copies: &[DeliveredCopy], out: &mut dyn Write) -> io::Result<()> {
     for copy in copies {
         writeln!(out, "  written  {}", copy.reference)?;
         writeln!(out, "           {}", copy.digest)?;
+        write_documents(&copy.documents, out)?;
     }
     Ok(())
 }

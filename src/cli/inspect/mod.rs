@@ -1,5 +1,6 @@
 //! `wincimg inspect`: what an image is, and what its layers do to the registry.
 
+mod documents;
 mod text;
 
 use std::path::PathBuf;
@@ -31,7 +32,8 @@ use crate::windows::regfile::to_utf16;
 #[command(after_help = "Examples:\n  \
     wincimg inspect repo.mylan.k8s:8888/pause:10.0.17763.973\n  \
     wincimg inspect oci:./pause --registry\n  \
-    wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n\n\
+    wincimg inspect repo.mylan.k8s:8888/pause --platform windows/amd64:17763 --format reg > pause.reg\n  \
+    wincimg inspect repo.mylan.k8s:8888/web:1.4 --sbom=cyclonedx > web.json\n\n\
     Shutdown times and registry changes are in the layers. The bottom one is Windows itself, which\n\
     changes nothing, and is read for --merged alone. Of those above it, layers of up to 64 MiB are\n\
     read to their end, which checks their digests; of larger ones the first 4 MiB, where wincimg\n\
@@ -54,6 +56,20 @@ pub(super) struct Inspect {
     /// How much to read of the layers above the bottom one
     #[arg(long, value_enum, default_value = "small")]
     layers: LayersArg,
+    /// Print the bill of materials that lies beside the image, as it is there [default: the first]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "any",
+        conflicts_with_all = ["registry", "merged", "provenance"]
+    )]
+    sbom: Option<BillArg>,
+    /// Print how the image came to be, as it says beside it
+    #[arg(long, conflicts_with_all = ["registry", "merged"])]
+    provenance: bool,
     /// The form of the result
     #[arg(long, value_enum, default_value = "text")]
     format: InspectFormat,
@@ -79,6 +95,18 @@ enum InspectFormat {
     Json,
     /// The registry changes as a .reg file
     Reg,
+}
+
+/// Which bill of materials is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BillArg {
+    /// The first that there is
+    Any,
+    /// SPDX
+    Spdx,
+    /// `CycloneDX`
+    #[value(name = "cyclonedx")]
+    CycloneDx,
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the form that clap wants")]
@@ -121,6 +149,9 @@ impl Inspect {
         }
         let progress = display(session);
         let registry = self.connection.connect(Arc::clone(&progress))?;
+        if let Some(kind) = self.document_wanted() {
+            return self.print_document(kind, &registry, session);
+        }
         let (inspection, place) = registry_args::run(async {
             let source = Source::open(&self.image, &registry).await?;
             let inspection = inspect(&source, self.image.wanted(), &wanted, &progress).await?;

@@ -10,6 +10,7 @@ use crate::oci::copy::CopyError;
 use crate::oci::document::DocumentError;
 use crate::oci::reference::ReferenceError;
 use crate::oci::store::{Location, StoreError};
+use crate::provenance::AttachError;
 
 /// Why images did not arrive.
 #[derive(Debug, thiserror::Error)]
@@ -48,12 +49,40 @@ pub enum DeliveryError {
         /// The tag.
         place: String,
     },
+    /// There is nowhere for documents about images.
+    #[error("{place} has no place for documents beside an image")]
+    NoPlaceForDocuments {
+        /// Where images would go.
+        place: &'static str,
+    },
+    /// All images are there, but a document about one of them is not.
+    #[error(
+        "delivered all images, but could not attach the {document} document to {image}{}",
+        and_attached(attached)
+    )]
+    Document {
+        /// The image.
+        image: String,
+        /// What could not be attached.
+        document: &'static str,
+        /// What was.
+        attached: Vec<&'static str>,
+        /// Why.
+        source: Box<AttachError>,
+    },
     /// The index could not be written.
     #[error("could not write the index")]
     Index(#[from] DocumentError),
     /// A place failed.
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+fn and_attached(attached: &[&str]) -> String {
+    if attached.is_empty() {
+        return String::new();
+    }
+    format!(" (attached: {})", attached.join(", "))
 }
 
 impl Diagnose for Taken {
@@ -148,6 +177,12 @@ impl Diagnose for DeliveryError {
             Self::Unserved(error) => error.hint(),
             Self::Taken(error) => error.hint(),
             Self::Contended { .. } => Some("run the same command again".to_owned()),
+            Self::NoPlaceForDocuments { .. } => Some(
+                "push to a registry with --registry … --push, or write --output oci:DIR".to_owned(),
+            ),
+            Self::Document { source, .. } => source.hint().or_else(|| {
+                Some("run the same command again: what is there is not sent again".to_owned())
+            }),
             Self::OutputInside { .. } => Some(
                 "write it elsewhere, as with --output oci:../image, or name it in .dockerignore"
                     .to_owned(),
@@ -158,12 +193,16 @@ impl Diagnose for DeliveryError {
 
     fn blame(&self) -> Blame {
         match self {
-            Self::Reference(_) | Self::OutputInside { .. } => Blame::Request,
+            Self::Reference(_) | Self::OutputInside { .. } | Self::NoPlaceForDocuments { .. } => {
+                Blame::Request
+            }
             Self::Engine(error) => error.blame(),
             Self::Unserved(error) => error.blame(),
             Self::Taken(error) => error.blame(),
             Self::Image { source, .. } => source.blame(),
-            Self::Store(_) | Self::Index(_) | Self::Contended { .. } => Blame::Circumstances,
+            Self::Store(_) | Self::Index(_) | Self::Document { .. } | Self::Contended { .. } => {
+                Blame::Circumstances
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::engine::docker::DaemonImage;
 use crate::engine::publication::{Publication, TaggedImage};
 use crate::oci::document::Image;
 use crate::oci::store::Location;
+use crate::provenance::Attached;
 
 /// How a layer looks that has not left the daemon.
 const IN_DAEMON: &str = "application/vnd.docker.image.rootfs.diff.tar";
@@ -45,6 +46,9 @@ pub struct DeliveredImage {
     pub up_to_date: bool,
     /// Where else it is.
     pub copies: Vec<DeliveredCopy>,
+    /// The documents beside it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<Attached>,
 }
 
 /// The same image or index in another place, where other words may give it another digest.
@@ -54,6 +58,9 @@ pub struct DeliveredCopy {
     pub reference: String,
     /// Its digest there.
     pub digest: String,
+    /// The documents beside it there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub documents: Vec<Attached>,
 }
 
 /// The base of an image.
@@ -112,13 +119,24 @@ impl Delivered {
             image.copies.push(DeliveredCopy {
                 reference: copy.reference,
                 digest: copy.digest,
+                documents: copy.documents,
             });
         }
         if let (Some(index), Some(copy)) = (&mut self.index, next.index) {
             index.copies.push(DeliveredCopy {
                 reference: copy.reference,
                 digest: copy.digest,
+                documents: Vec::new(),
             });
+        }
+    }
+
+    /// Notes which documents are beside the image at a place.
+    pub(super) fn note_documents(&mut self, location: &Location, documents: &[Attached]) {
+        let reference = location.to_string();
+        let images = self.images.iter_mut();
+        for image in images.filter(|image| image.reference == reference) {
+            image.documents = documents.to_vec();
         }
     }
 }
@@ -222,6 +240,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
         pushed: false,
         up_to_date: false,
         copies: Vec::new(),
+        documents: Vec::new(),
     }
 }
 

@@ -3,6 +3,8 @@
 //! Images for several hosts differ in their bases. Where the time of everything new is the same too,
 //! as `SOURCE_DATE_EPOCH` makes it, so are their layers: one is compressed, sent and kept, not four.
 
+use std::fs::File;
+use std::io::{self, Cursor, Read};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -72,9 +74,22 @@ impl AddedLayer {
         }
     }
 
+    /// The digest of the layer's bytes, compressed.
+    pub(in crate::engine) fn digest(&self) -> &Digest {
+        &self.written.digest
+    }
+
     /// The digest of the layer's tar.
     pub(in crate::engine) fn diff_id(&self) -> Digest {
         self.written.diff_id.clone()
+    }
+
+    /// The same bytes, for whoever reads them on a thread of its own.
+    pub(in crate::engine) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
+        Ok(match &self.blob {
+            BufferedBlob::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
+            BufferedBlob::Disk(spool) => Box::new(File::open(spool.path())?),
+        })
     }
 
     /// The layer's bytes, compressed.

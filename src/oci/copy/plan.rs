@@ -29,6 +29,8 @@ pub struct CopyPlan {
     pub source_digest: Digest,
     /// The manifests that the root names, in the order in which they can be published.
     pub children: Vec<Document>,
+    /// The digests that the source has for these, in the same order.
+    pub sources: Vec<Digest>,
     /// The blobs that they name, each once.
     pub blobs: Vec<PlannedBlob>,
     /// What the images run on, as far as the index says.
@@ -73,11 +75,13 @@ impl CopyPlan {
             root: node.document.clone(),
             source_digest,
             children: Vec::new(),
+            sources: Vec::new(),
             blobs: Vec::new(),
             platforms: Vec::new(),
         };
         plan.take(node, options.foreign, &mut HashSet::new());
         plan.children.pop();
+        plan.sources.pop();
         Ok(plan)
     }
 
@@ -94,6 +98,7 @@ impl CopyPlan {
         self.platforms.extend(node.platform);
         if taken.insert(node.document.digest().clone()) {
             self.children.push(node.document);
+            self.sources.push(node.source);
         }
     }
 }
@@ -102,6 +107,8 @@ impl CopyPlan {
 struct Node {
     /// As it will be published.
     document: Document,
+    /// The digest that the source has for it.
+    source: Digest,
     children: Vec<Node>,
     blobs: Vec<Descriptor>,
     platform: Option<Platform>,
@@ -150,6 +157,7 @@ impl Planner<'_> {
         })?;
         Ok(Node {
             document: Document::Manifest(Box::new(published)),
+            source: manifest.digest().clone(),
             children: Vec::new(),
             blobs,
             platform: None,
@@ -162,6 +170,7 @@ impl Planner<'_> {
                 digest: index.digest().clone(),
             });
         }
+        let source = index.digest().clone();
         let chosen = self.chosen(&index)?;
         let visits: Vec<_> = chosen
             .iter()
@@ -184,6 +193,7 @@ impl Planner<'_> {
         })?;
         Ok(Node {
             document: Document::Index(published),
+            source,
             children,
             blobs: Vec::new(),
             platform: None,

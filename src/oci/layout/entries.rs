@@ -31,14 +31,15 @@ pub(in crate::oci) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selec
         Some(which) => [Match::Digest, Match::Name, Match::Reference, Match::Tag]
             .into_iter()
             .find_map(|how| entries.iter().find(|entry| how.accepts(entry, which))),
-        None => entries.first(),
+        // What is about an image is listed beside it.
+        None => images(index).next(),
     };
     match found {
         None => Selection::NotFound {
             known: known(index),
         },
         Some(first)
-            if which.is_none() && entries.iter().any(|entry| entry.digest != first.digest) =>
+            if which.is_none() && images(index).any(|entry| entry.digest != first.digest) =>
         {
             Selection::Several {
                 known: known(index),
@@ -46,6 +47,11 @@ pub(in crate::oci) fn select<'a>(index: &'a Index, which: Option<&str>) -> Selec
         }
         Some(entry) => Selection::Found(entry),
     }
+}
+
+fn images(index: &Index) -> impl Iterator<Item = &Descriptor> {
+    let entries = index.manifests.iter();
+    entries.filter(|entry| entry.artifact_type().is_none())
 }
 
 /// Ways in which an entry can be meant, from the strictest to the loosest.
@@ -83,9 +89,7 @@ fn names(entry: &Descriptor) -> impl Iterator<Item = &str> {
 }
 
 fn known(index: &Index) -> String {
-    let mut known: Vec<&str> = index
-        .manifests
-        .iter()
+    let mut known: Vec<&str> = images(index)
         .map(|entry| names(entry).next().unwrap_or_else(|| entry.digest.as_ref()))
         .collect();
     known.sort_unstable();

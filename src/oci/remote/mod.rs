@@ -50,4 +50,5 @@ pub use credentials::docker_folder;
 pub use error::RegistryError;
 pub use login::{Kept, Password, forget, keep};
 pub use manifests::RawManifest;
+pub use referrers::tag_of;
 pub use repository::Repository;

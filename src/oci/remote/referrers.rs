@@ -72,15 +72,28 @@ impl Repository {
         subject: &Digest,
         artifact_type: &str,
     ) -> Result<Vec<Descriptor>, RegistryError> {
-        let listed = match self.ask(subject, artifact_type).await? {
-            Some(listed) => listed,
-            None => match self.list_under(&tag_of(subject)).await? {
-                Some(List::Index(index)) => index.into_value().manifests,
-                Some(List::Other) | None => Vec::new(),
-            },
-        };
+        let listed = self.listed(subject, Some(artifact_type)).await?;
         let is_wanted = |entry: &Descriptor| entry.artifact_type() == Some(artifact_type);
         Ok(listed.into_iter().filter(is_wanted).collect())
+    }
+
+    /// All that is about a manifest, in the same way.
+    pub async fn all_referrers(&self, subject: &Digest) -> Result<Vec<Descriptor>, RegistryError> {
+        self.listed(subject, None).await
+    }
+
+    async fn listed(
+        &self,
+        subject: &Digest,
+        artifact_type: Option<&str>,
+    ) -> Result<Vec<Descriptor>, RegistryError> {
+        if let Some(listed) = self.ask(subject, artifact_type).await? {
+            return Ok(listed);
+        }
+        Ok(match self.list_under(&tag_of(subject)).await? {
+            Some(List::Index(index)) => index.into_value().manifests,
+            Some(List::Other) | None => Vec::new(),
+        })
     }
 
     /// The artifact that an entry leads to, if it is what was looked for.
@@ -90,25 +103,31 @@ impl Repository {
         subject: &Digest,
         artifact_type: &str,
     ) -> Result<Option<Artifact>, RegistryError> {
+        let artifact = self.any_artifact(entry, subject).await?;
+        Ok(artifact.filter(|artifact| artifact.artifact_type() == artifact_type))
+    }
+
+    /// The artifact that an entry leads to, of whatever type, if it is about what was asked for.
+    pub async fn any_artifact(
+        &self,
+        entry: &Descriptor,
+        subject: &Digest,
+    ) -> Result<Option<Artifact>, RegistryError> {
         let raw = self.get_manifest(entry.digest.as_ref()).await?;
         let read = Verbatim::<Manifest>::verify(raw.bytes, &entry.digest);
         let artifact = read.ok().and_then(Artifact::read);
-        Ok(artifact.filter(|artifact| {
-            artifact.subject().digest == *subject && artifact.artifact_type() == artifact_type
-        }))
+        Ok(artifact.filter(|artifact| artifact.subject().digest == *subject))
     }
 
     /// Asks the registry itself; nothing where it does not know the question.
     async fn ask(
         &self,
         subject: &Digest,
-        artifact_type: &str,
+        artifact_type: Option<&str>,
     ) -> Result<Option<Vec<Descriptor>>, RegistryError> {
         let what = format!("list what is about {subject} in {self}");
-        let path = format!(
-            "referrers/{subject}?artifactType={}",
-            encoded(artifact_type)
-        );
+        let filter = artifact_type.map(|it| format!("?artifactType={}", encoded(it)));
+        let path = format!("referrers/{subject}{}", filter.unwrap_or_default());
         let mut request = self.request(Method::GET, &path, what);
         let mut found: Vec<Descriptor> = Vec::new();
         for _ in 0..MOST_PAGES {
@@ -199,7 +218,7 @@ enum List {
 
 /// The tag under which what is about a manifest is listed: the specification takes 32 characters of
 /// the algorithm and 64 of the digest.
-fn tag_of(subject: &Digest) -> String {
+pub fn tag_of(subject: &Digest) -> String {
     let algorithm = subject.algorithm().to_string();
     let cut = |text: &str, most: usize| -> String {
         let is_fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 #![allow(clippy::print_stderr, clippy::format_push_string)]
 
+pub mod bills;
 pub mod descriptor;
 pub mod docker_registry;
 pub mod dockerd;

@@ -46,6 +46,11 @@ pub fn everything_is_required() -> bool {
 
 /// A Python that has regipy.
 pub fn python_with_regipy() -> Option<PathBuf> {
+    python_with("import regipy")
+}
+
+/// A Python that takes these imports.
+pub fn python_with(imports: &str) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     [
         std::env::var_os("WINCIMG_PYTHON").map(PathBuf::from),
@@ -55,7 +60,7 @@ pub fn python_with_regipy() -> Option<PathBuf> {
     .into_iter()
     .flatten()
     .find(|python| {
-        let import = Command::new(python).args(["-c", "import regipy"]).output();
+        let import = Command::new(python).args(["-c", imports]).output();
         import.is_ok_and(|output| output.status.success())
     })
 }

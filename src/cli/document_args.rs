@@ -1,0 +1,66 @@
+//! Which documents go along with images that are delivered.
+
+use clap::{Args, ValueEnum};
+use jiff::Timestamp;
+
+use crate::engine::delivery::{Documents, Run};
+use crate::provenance::{Form, SourceFile};
+
+/// What is attached to images.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "Documents beside the image")]
+pub(super) struct DocumentArgs {
+    /// Attach a bill of materials to each image (repeatable)
+    #[arg(long, value_enum, value_name = "FORM")]
+    sbom: Vec<FormArg>,
+    /// Attach how each image came to be: SLSA provenance
+    #[arg(long)]
+    provenance: bool,
+    /// Who vouches for the build, such as the address of a pipeline [default: wincimg's own]
+    #[arg(long, value_name = "URI", requires = "provenance")]
+    builder_id: Option<String>,
+}
+
+/// A form of a bill of materials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum FormArg {
+    /// SPDX 2.3, as JSON
+    Spdx,
+    /// `CycloneDX` 1.6, as JSON
+    #[value(name = "cyclonedx")]
+    CycloneDx,
+}
+
+impl From<FormArg> for Form {
+    fn from(argument: FormArg) -> Self {
+        match argument {
+            FormArg::Spdx => Self::Spdx,
+            FormArg::CycloneDx => Self::CycloneDx,
+        }
+    }
+}
+
+impl DocumentArgs {
+    /// What was asked for, of a run that was told by `source` with these `arguments`. Where
+    /// everything new has a time that was set from outside, a run's own times stay out.
+    pub(super) fn wanted(
+        &self,
+        source: Option<SourceFile>,
+        arguments: Vec<String>,
+        created: Option<Timestamp>,
+    ) -> Documents {
+        let mut bills: Vec<Form> = self.sbom.iter().copied().map(Form::from).collect();
+        bills.sort();
+        bills.dedup();
+        let run = || Run {
+            builder: self.builder_id.clone(),
+            source,
+            arguments,
+            started: created.is_none().then(Timestamp::now),
+        };
+        Documents {
+            bills,
+            provenance: self.provenance.then(run),
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! `CycloneDX` 1.6, as JSON.
+
+use serde::Serialize;
+
+use super::document::{HOME, TOOL, VERSION, uuid_of};
+use super::inventory::{Base, Inventory, Package, Place};
+use super::layer::File;
+use super::packages::Ecosystem;
+use super::purl;
+use super::system::OperatingSystem;
+
+const IMAGE: &str = "image";
+const SYSTEM: &str = "operating-system";
+const UPDATE: &str = "update";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Bom<'a> {
+    #[serde(rename = "$schema")]
+    schema: &'static str,
+    bom_format: &'static str,
+    spec_version: &'static str,
+    serial_number: String,
+    version: u32,
+    metadata: Metadata<'a>,
+    components: Vec<Component<'a>>,
+    dependencies: [Dependency; 1],
+}
+
+#[derive(Serialize)]
+struct Metadata<'a> {
+    timestamp: String,
+    tools: Tools<'a>,
+    component: Component<'a>,
+}
+
+#[derive(Serialize)]
+struct Tools<'a> {
+    components: [Component<'a>; 1],
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Dependency {
+    r#ref: &'static str,
+    depends_on: Vec<String>,
+}
+
+#[derive(Serialize, Default)]
+#[serde(rename_all = "kebab-case")]
+struct Component<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bom_ref: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supplier: Option<Supplier<'a>>,
+    name: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hashes: Vec<Hash>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    licenses: Option<[LicenceChoice<'a>; 1]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpe: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    purl: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pedigree: Option<Pedigree<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evidence: Option<Evidence<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    properties: Vec<Property<'a>>,
+}
+
+#[derive(Serialize)]
+struct Supplier<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Hash {
+    alg: &'static str,
+    content: String,
+}
+
+#[derive(Serialize)]
+struct LicenceChoice<'a> {
+    license: Licence<'a>,
+}
+
+#[derive(Serialize)]
+struct Licence<'a> {
+    name: &'a str,
+}
+
+#[derive(Serialize)]
+struct Pedigree<'a> {
+    ancestors: [Box<Component<'a>>; 1],
+}
+
+#[derive(Serialize)]
+struct Evidence<'a> {
+    occurrences: Vec<Occurrence<'a>>,
+}
+
+#[derive(Serialize)]
+struct Occurrence<'a> {
+    location: &'a str,
+}
+
+#[derive(Serialize)]
+struct Property<'a> {
+    name: &'static str,
+    value: &'a str,
+}
+
+/// The whole document.
+pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error> {
+    let digest = inventory.digest.to_string();
+    let digests: Vec<String> = inventory
+        .layers
+        .iter()
+        .map(|it| it.digest.to_string())
+        .collect();
+    let kb = inventory.system.as_ref().and_then(|system| system.kb);
+    let kb = kb.map(|kb| (kb.to_string(), kb.number().to_string()));
+    let mut components = Vec::new();
+    if let Some(system) = &inventory.system {
+        let kb = kb.as_ref();
+        components.push(of_system(system, kb.map(|(name, _)| name.as_str())));
+        components.extend(kb.and_then(|(name, number)| of_update(system, name, number)));
+    }
+    let packages = inventory.packages.iter();
+    components.extend(packages.map(|package| of_package(inventory, package)));
+    let refs = components.iter().filter_map(|it| it.bom_ref.clone());
+    let dependencies = [Dependency {
+        r#ref: IMAGE,
+        depends_on: refs.collect(),
+    }];
+    for (number, layer) in inventory.layers.iter().enumerate() {
+        for (file, known) in layer.contents.files.iter().enumerate() {
+            let place = Place {
+                layer: number,
+                file,
+            };
+            components.push(of_file(place, known, &digests[number]));
+        }
+    }
+    let own = format!("{HOME}/cyclonedx/{}@{digest}?by={VERSION}", inventory.name);
+    serde_json::to_vec(&Bom {
+        schema: "http://cyclonedx.org/schema/bom-1.6.schema.json",
+        bom_format: "CycloneDX",
+        spec_version: "1.6",
+        serial_number: format!("urn:uuid:{}", uuid_of(&own)),
+        version: 1,
+        metadata: Metadata {
+            timestamp: inventory.created.to_string(),
+            tools: Tools {
+                components: [Component {
+                    r#type: "application",
+                    name: TOOL,
+                    version: Some(VERSION),
+                    ..Component::default()
+                }],
+            },
+            component: of_image(inventory, &digest),
+        },
+        components,
+        dependencies,
+    })
+}
+
+fn of_image<'a>(inventory: &'a Inventory, digest: &'a str) -> Component<'a> {
+    Component {
+        r#type: "container",
+        bom_ref: Some(IMAGE.to_owned()),
+        name: &inventory.name,
+        version: Some(digest),
+        purl: Some(purl::of_image(&inventory.name, digest)),
+        pedigree: inventory.base.as_ref().map(|base| Pedigree {
+            ancestors: [Box::new(of_base(base))],
+        }),
+        ..Component::default()
+    }
+}
+
+fn of_base(base: &Base) -> Component<'_> {
+    Component {
+        r#type: "container",
+        name: &base.name,
+        version: Some(base.digest.as_ref()),
+        description: base
+            .tag
+            .as_ref()
+            .map(|tag| format!("Found under tag {tag}")),
+        purl: Some(purl::of_image(&base.name, base.digest.as_ref())),
+        ..Component::default()
+    }
+}
+
+/// Grype finds the distribution in the properties, under the names that syft gives them.
+fn of_system<'a>(system: &'a OperatingSystem, kb: Option<&'a str>) -> Component<'a> {
+    let mut properties = vec![Property {
+        name: "syft:distro:id",
+        value: "windows",
+    }];
+    let mut property = |name: &'static str, value: Option<&'a str>| {
+        properties.extend(value.map(|value| Property { name, value }));
+    };
+    property("syft:distro:versionID", system.product);
+    property("syft:distro:prettyName", Some(&system.name));
+    property("wincimg:kb", kb);
+    Component {
+        r#type: "operating-system",
+        bom_ref: Some(SYSTEM.to_owned()),
+        supplier: Some(Supplier {
+            name: "Microsoft Corporation",
+        }),
+        name: "windows",
+        version: Some(&system.version),
+        description: Some(match kb {
+            Some(kb) => format!("{} with update {kb}", system.name),
+            None => system.name.clone(),
+        }),
+        cpe: system.cpe.as_deref(),
+        properties,
+        ..Component::default()
+    }
+}
+
+/// The update as grype looks for it: a package that has the product's number for its name and the
+/// article's for its version.
+fn of_update<'a>(system: &'a OperatingSystem, kb: &str, number: &'a str) -> Option<Component<'a>> {
+    Some(Component {
+        r#type: "application",
+        bom_ref: Some(UPDATE.to_owned()),
+        name: system.product?,
+        version: Some(number),
+        description: Some(format!(
+            "{kb} for {}, by its number among Microsoft's products",
+            system.name
+        )),
+        properties: vec![Property {
+            name: "syft:package:type",
+            value: "msrc-kb",
+        }],
+        ..Component::default()
+    })
+}
+
+fn of_package<'a>(inventory: &'a Inventory, package: &'a Package) -> Component<'a> {
+    let found = &package.found;
+    let occurrences = package.files.iter().map(|place| Occurrence {
+        location: inventory.path(*place),
+    });
+    Component {
+        r#type: match found.ecosystem {
+            Ecosystem::Program => "application",
+            _ => "library",
+        },
+        bom_ref: Some(package.purl.clone()),
+        supplier: found.supplier.as_deref().map(|name| Supplier { name }),
+        name: &found.name,
+        version: found.version.as_deref(),
+        licenses: found.licence.as_deref().map(|name| {
+            [LicenceChoice {
+                license: Licence { name },
+            }]
+        }),
+        cpe: found.cpe.as_deref(),
+        purl: Some(package.purl.clone()),
+        evidence: Some(Evidence {
+            occurrences: occurrences.collect(),
+        }),
+        ..Component::default()
+    }
+}
+
+fn of_file<'a>(place: Place, file: &'a File, layer: &'a str) -> Component<'a> {
+    let hash = |alg, digest: &[u8]| Hash {
+        alg,
+        content: hex::encode(digest),
+    };
+    Component {
+        r#type: "file",
+        bom_ref: Some(format!("file-{}-{}", place.layer + 1, place.file + 1)),
+        name: &file.path,
+        hashes: vec![
+            hash("SHA-1", &file.digests.sha1),
+            hash("SHA-256", &file.digests.sha256),
+        ],
+        properties: vec![Property {
+            name: "wincimg:layer",
+            value: layer,
+        }],
+        ..Component::default()
+    }
+}

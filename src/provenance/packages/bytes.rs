@@ -1,0 +1,47 @@
+//! Numbers and texts out of foreign bytes, which end anywhere and lie about their lengths.
+
+/// The bytes at a place, if all of them are there.
+pub(super) fn part(data: &[u8], at: usize, length: usize) -> Option<&[u8]> {
+    data.get(at..at.checked_add(length)?)
+}
+
+pub(super) fn u16_at(data: &[u8], at: usize) -> Option<u16> {
+    let bytes = part(data, at, 2)?.try_into().ok()?;
+    Some(u16::from_le_bytes(bytes))
+}
+
+pub(super) fn u32_at(data: &[u8], at: usize) -> Option<u32> {
+    let bytes = part(data, at, 4)?.try_into().ok()?;
+    Some(u32::from_le_bytes(bytes))
+}
+
+pub(super) fn u64_at(data: &[u8], at: usize) -> Option<u64> {
+    let bytes = part(data, at, 8)?.try_into().ok()?;
+    Some(u64::from_le_bytes(bytes))
+}
+
+/// A length or an offset in a file.
+pub(super) fn usize_at(data: &[u8], at: usize) -> Option<usize> {
+    usize::try_from(u32_at(data, at)?).ok()
+}
+
+/// A text of UTF-16 up to its end or a zero, and how many bytes it takes with the zero.
+pub(super) fn utf16_at(data: &[u8], at: usize) -> Option<(String, usize)> {
+    let units: Vec<u16> = data
+        .get(at..)?
+        .as_chunks::<2>()
+        .0
+        .iter()
+        .map(|unit| u16::from_le_bytes(*unit))
+        .take_while(|unit| *unit != 0)
+        .collect();
+    let taken = (units.len() + 1) * 2;
+    Some((String::from_utf16_lossy(&units), taken))
+}
+
+/// A text of UTF-8 up to a zero.
+pub(super) fn text_at(data: &[u8], at: usize) -> Option<&str> {
+    let rest = data.get(at..)?;
+    let end = rest.iter().position(|byte| *byte == 0)?;
+    std::str::from_utf8(&rest[..end]).ok()
+}

@@ -1,0 +1,216 @@
+//! Packages that can be told from the files that they consist of.
+//!
+//! Everything here reads what strangers wrote: whatever is cut off, too long or lies is left out,
+//! and what else the file says is kept.
+
+mod bytes;
+mod clr;
+mod golang;
+mod npm;
+mod nuget;
+mod pe;
+mod python;
+#[cfg(test)]
+pub(in crate::provenance) mod tests;
+mod version_info;
+
+use self::pe::Pe;
+use self::version_info::VersionInfo;
+
+/// Longer names and versions are nobody's.
+const LONGEST: usize = 512;
+/// How many packages one file may list.
+const MOST: usize = 20_000;
+
+/// Who gave a package its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Ecosystem {
+    /// The Go modules.
+    Go,
+    /// Node's registry.
+    Npm,
+    /// .NET's.
+    NuGet,
+    /// Python's.
+    PyPi,
+    /// Nobody: a program or library that says of itself what it is.
+    Program,
+}
+
+/// A package that a file tells of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Whose name it has.
+    pub ecosystem: Ecosystem,
+    /// Its name.
+    pub name: String,
+    /// Its version, where it has one.
+    pub version: Option<String>,
+    /// Who says to have made it.
+    pub supplier: Option<String>,
+    /// Its licence, as it says.
+    pub licence: Option<String>,
+    /// Its name in the dictionary of vulnerabilities, where that is known.
+    pub cpe: Option<String>,
+}
+
+impl Found {
+    fn new(ecosystem: Ecosystem, name: &str, version: Option<&str>) -> Self {
+        Self {
+            ecosystem,
+            name: name.to_owned(),
+            version: version.map(str::to_owned),
+            supplier: None,
+            licence: None,
+            cpe: None,
+        }
+    }
+
+    /// Whether it has a name that somebody could have given it.
+    fn is_plausible(&self) -> bool {
+        let is_short = |text: &str| {
+            !text.is_empty() && text.len() <= LONGEST && !text.chars().any(char::is_control)
+        };
+        let texts = [&self.version, &self.supplier, &self.licence];
+        is_short(&self.name) && texts.into_iter().flatten().all(|text| is_short(text))
+    }
+}
+
+/// What there is to look for in a file, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A program or a library of Windows, if it is one.
+    Executable,
+    /// The description of a package of Node.
+    Npm,
+    /// The list of packages of a .NET program.
+    NuGet,
+    /// The description of a package of Python.
+    Python,
+}
+
+impl Kind {
+    /// Of the file at a path; nothing where none of its bytes are of use.
+    pub fn of(path: &str) -> Option<Self> {
+        let names: Vec<&str> = path.split('/').collect();
+        let name = names.last()?;
+        let end = name.rsplit_once('.').map_or("", |(_, end)| end);
+        let is_executable = ["exe", "dll", "sys", "ocx", "node", "pyd"]
+            .iter()
+            .any(|known| end.eq_ignore_ascii_case(known));
+        if is_executable {
+            Some(Self::Executable)
+        } else if npm::is_description(&names) {
+            Some(Self::Npm)
+        } else if nuget::is_list(name) {
+            Some(Self::NuGet)
+        } else if python::is_description(&names) {
+            Some(Self::Python)
+        } else {
+            None
+        }
+    }
+
+    /// How large a file of this kind is read.
+    pub fn most(self) -> u64 {
+        match self {
+            Self::Executable => 256 << 20,
+            Self::Npm | Self::Python => 4 << 20,
+            Self::NuGet => 64 << 20,
+        }
+    }
+
+    /// What the file tells of.
+    pub fn read(self, path: &str, bytes: &[u8]) -> Told {
+        let mut told = match self {
+            Self::Executable => Told {
+                packages: of_executable(path, bytes),
+                ..Told::default()
+            },
+            Self::Npm => Told::of(npm::package(bytes)),
+            Self::Python => Told::of(python::package(bytes)),
+            Self::NuGet => match nuget::dependencies(bytes) {
+                Some(list) => Told {
+                    packages: list.packages,
+                    explained: list.files,
+                    own: list.own,
+                },
+                None => Told::default(),
+            },
+        };
+        told.packages.retain(Found::is_plausible);
+        told.packages.truncate(MOST);
+        told
+    }
+}
+
+/// What one file tells.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The packages.
+    pub packages: Vec<Found>,
+    /// The names of files beside it that these packages brought, which need not speak for themselves.
+    pub explained: Vec<String>,
+    /// Of those that are the program itself.
+    pub own: Vec<String>,
+}
+
+impl Told {
+    fn of(package: Option<Found>) -> Self {
+        Self {
+            packages: package.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+}
+
+fn of_executable(path: &str, bytes: &[u8]) -> Vec<Found> {
+    let Some(pe) = Pe::parse(bytes) else {
+        return Vec::new();
+    };
+    if let Some(modules) = golang::modules(&pe) {
+        return modules;
+    }
+    let info = VersionInfo::of(&pe);
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let is_library = file.len() > 4 && file[file.len() - 4..].eq_ignore_ascii_case(".dll");
+    match clr::assembly(&pe) {
+        Some(assembly) => vec![of_assembly(&assembly, info.as_ref(), is_library)],
+        None if clr::is_managed(&pe) => Vec::new(),
+        None => info
+            .and_then(|info| of_program(&info))
+            .into_iter()
+            .collect(),
+    }
+}
+
+/// A library that .NET loads has most likely come as a package of its name, whose version is the
+/// product's. Assemblies often keep theirs over many of these.
+fn of_assembly(assembly: &clr::Assembly, info: Option<&VersionInfo>, is_library: bool) -> Found {
+    let ecosystem = if is_library {
+        Ecosystem::NuGet
+    } else {
+        Ecosystem::Program
+    };
+    let product = info.and_then(VersionInfo::product_version);
+    let version = product.filter(|version| version.trim_matches(['0', '.']) != "");
+    let version = version.as_deref().unwrap_or(&assembly.version);
+    Found {
+        supplier: info.and_then(supplier),
+        ..Found::new(ecosystem, &assembly.name, Some(version))
+    }
+}
+
+fn of_program(info: &VersionInfo) -> Option<Found> {
+    let name = ["ProductName", "InternalName", "FileDescription"]
+        .into_iter()
+        .find_map(|key| info.string(key))?;
+    Some(Found {
+        supplier: supplier(info),
+        ..Found::new(Ecosystem::Program, name, info.product_version().as_deref())
+    })
+}
+
+fn supplier(info: &VersionInfo) -> Option<String> {
+    info.string("CompanyName").map(str::to_owned)
+}

@@ -1,0 +1,31 @@
+//! Node's packages: the `package.json` of each folder in `node_modules`.
+
+use serde_json::Value;
+
+use super::{Ecosystem, Found};
+
+/// Whether a path is that of a package's own description, and not of a file that is called so.
+pub(super) fn is_description(path: &[&str]) -> bool {
+    match path {
+        [.., modules, scope, _, file] if scope.starts_with('@') => {
+            is(modules, "node_modules") && is(file, "package.json")
+        }
+        [.., modules, _, file] => is(modules, "node_modules") && is(file, "package.json"),
+        _ => false,
+    }
+}
+
+fn is(name: &str, wanted: &str) -> bool {
+    name.eq_ignore_ascii_case(wanted)
+}
+
+pub(super) fn package(bytes: &[u8]) -> Option<Found> {
+    let description: Value = serde_json::from_slice(bytes).ok()?;
+    let text = |key: &str| description.get(key)?.as_str();
+    let licence = text("license").or_else(|| description.get("license")?.get("type")?.as_str());
+    let (name, version) = (text("name")?, text("version")?);
+    Some(Found {
+        licence: licence.map(str::to_owned),
+        ..Found::new(Ecosystem::Npm, name, Some(version))
+    })
+}

@@ -1,0 +1,56 @@
+//! .NET's packages, as `NAME.deps.json` beside a program lists them.
+
+use serde_json::{Map, Value};
+
+use super::{Ecosystem, Found};
+
+/// The list of a program's packages, and the files beside it that they brought.
+pub(super) struct Dependencies {
+    pub packages: Vec<Found>,
+    /// The names of files.
+    pub files: Vec<String>,
+    /// Those of the program itself.
+    pub own: Vec<String>,
+}
+
+pub(super) fn is_list(name: &str) -> bool {
+    let end = name.len().checked_sub(".deps.json".len());
+    end.and_then(|end| name.get(end..))
+        .is_some_and(|end| end.eq_ignore_ascii_case(".deps.json"))
+}
+
+pub(super) fn dependencies(bytes: &[u8]) -> Option<Dependencies> {
+    let list: Value = serde_json::from_slice(bytes).ok()?;
+    let libraries = list.get("libraries")?.as_object()?;
+    let kind = |key: &str| libraries.get(key)?.get("type")?.as_str();
+    let packages = libraries.keys().filter_map(|key| {
+        let (name, version) = key.split_once('/')?;
+        let name = match kind(key)? {
+            "package" => name,
+            // The runtime that a self-contained program brings along.
+            "runtimepack" => name.strip_prefix("runtimepack.").unwrap_or(name),
+            _ => return None,
+        };
+        Some(Found::new(Ecosystem::NuGet, name, Some(version)))
+    });
+    let mut all = Dependencies {
+        packages: packages.collect(),
+        files: Vec::new(),
+        own: Vec::new(),
+    };
+    let targets = list.get("targets").and_then(Value::as_object);
+    let targets = targets.into_iter().flat_map(Map::values);
+    let brought = targets.filter_map(Value::as_object).flatten();
+    for (key, library) in brought {
+        let files = match kind(key) {
+            Some("project") => &mut all.own,
+            _ => &mut all.files,
+        };
+        let kinds = ["runtime", "native", "resources", "runtimeTargets"];
+        let lists = kinds.into_iter().filter_map(|kind| library.get(kind));
+        let paths = lists.filter_map(Value::as_object).flat_map(Map::keys);
+        let names = paths.filter_map(|path| path.rsplit(['/', '\\']).next());
+        files.extend(names.map(str::to_owned));
+    }
+    Some(all)
+}

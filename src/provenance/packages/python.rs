@@ -1,0 +1,26 @@
+//! Python's packages: the `METADATA` of each folder `NAME-VERSION.dist-info`.
+
+use super::{Ecosystem, Found};
+
+pub(super) fn is_description(path: &[&str]) -> bool {
+    let [.., folder, file] = path else {
+        return false;
+    };
+    file.eq_ignore_ascii_case("METADATA") && folder.to_ascii_lowercase().ends_with(".dist-info")
+}
+
+/// The fields stand like those of a mail, up to an empty line.
+pub(super) fn package(bytes: &[u8]) -> Option<Found> {
+    let text = String::from_utf8_lossy(bytes);
+    let head = text.lines().take_while(|line| !line.trim().is_empty());
+    let fields: Vec<(&str, &str)> = head.filter_map(|line| line.split_once(": ")).collect();
+    let field = |wanted: &str| {
+        let mut fields = fields.iter();
+        let found = fields.find(|(name, _)| name.eq_ignore_ascii_case(wanted));
+        found.map(|(_, value)| value.trim())
+    };
+    Some(Found {
+        licence: field("License-Expression").map(str::to_owned),
+        ..Found::new(Ecosystem::PyPi, field("Name")?, Some(field("Version")?))
+    })
+}

@@ -1,0 +1,186 @@
+//! What a program says of itself in its version resource: the `Details` of its properties.
+
+use std::collections::BTreeMap;
+
+use super::bytes::{u16_at, u32_at, usize_at, utf16_at};
+use super::pe::{Pe, RESOURCES};
+
+const RT_VERSION: u32 = 16;
+const SIGNATURE: u32 = 0xfeef_04bd;
+/// Bit of a resource's offset that says that a directory is there.
+const IS_DIRECTORY: u32 = 0x8000_0000;
+/// More than any real resource has; what follows is left alone.
+const MOST_ENTRIES: usize = 4096;
+const MOST_STRINGS: usize = 256;
+const LONGEST_VALUE: usize = 512;
+
+/// A version resource.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct VersionInfo {
+    strings: BTreeMap<String, String>,
+    file_version: Option<String>,
+    product_version: Option<String>,
+}
+
+impl VersionInfo {
+    pub fn of(pe: &Pe) -> Option<Self> {
+        let resources = pe.directory(RESOURCES)?;
+        let by_type = sub_directory(resources, 0, |id| id == RT_VERSION)?;
+        let by_name = sub_directory(resources, by_type, |_| true)?;
+        let leaf = entry(resources, by_name, |_| true)?;
+        let leaf = usize::try_from(leaf).ok()?;
+        let bytes = pe.at(u32_at(resources, leaf)?)?;
+        let size = usize_at(resources, leaf + 4)?;
+        Self::parse(bytes.get(..size).unwrap_or(bytes))
+    }
+
+    fn parse(data: &[u8]) -> Option<Self> {
+        let root = Block::at(data, 0)?;
+        if root.key != "VS_VERSION_INFO" {
+            return None;
+        }
+        let mut info = Self::default();
+        if u32_at(root.value, 0) == Some(SIGNATURE) {
+            info.file_version = four_parts(root.value, 8);
+            info.product_version = four_parts(root.value, 16);
+        }
+        for file_info in root.children().filter(|it| it.key == "StringFileInfo") {
+            for table in file_info.children() {
+                for string in table.children().take(MOST_STRINGS) {
+                    let Some((text, _)) = utf16_at(string.value, 0) else {
+                        continue;
+                    };
+                    let text = text.trim();
+                    if !text.is_empty() && text.len() <= LONGEST_VALUE {
+                        // Of several languages the first one counts.
+                        info.strings
+                            .entry(string.key)
+                            .or_insert_with(|| text.to_owned());
+                    }
+                }
+            }
+        }
+        Some(info)
+    }
+
+    pub fn string(&self, key: &str) -> Option<&str> {
+        self.strings.get(key).map(String::as_str)
+    }
+
+    /// The product's version as people write it.
+    pub fn product_version(&self) -> Option<String> {
+        let said = self.string("ProductVersion").and_then(as_version);
+        said.or_else(|| self.product_version.clone())
+            .or_else(|| self.file_version())
+    }
+
+    /// The file's.
+    pub fn file_version(&self) -> Option<String> {
+        let said = self.string("FileVersion").and_then(as_version);
+        said.or_else(|| self.file_version.clone())
+    }
+}
+
+/// `1, 2, 3, 4` and `1.2.3 (win7_rtm.090713-1255)` without what is around the numbers; nothing where
+/// it does not begin with one.
+fn as_version(text: &str) -> Option<String> {
+    let joined = text.replace(", ", ".").replace(',', ".");
+    let word = joined.split_whitespace().next()?;
+    let word = word.trim_start_matches(['v', 'V']);
+    // What stands after a plus is the commit that it was built from.
+    let word = word.split('+').next()?;
+    let plausible = word.starts_with(|first: char| first.is_ascii_digit())
+        && word
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'));
+    plausible.then(|| word.to_owned())
+}
+
+/// A version in two words of 32 bits; nothing where all is zero.
+fn four_parts(data: &[u8], at: usize) -> Option<String> {
+    let (high, low) = (u32_at(data, at)?, u32_at(data, at + 4)?);
+    if high == 0 && low == 0 {
+        return None;
+    }
+    Some(format!(
+        "{}.{}.{}.{}",
+        high >> 16,
+        high & 0xffff,
+        low >> 16,
+        low & 0xffff
+    ))
+}
+
+fn sub_directory(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> Option<usize> {
+    let found = entry(resources, at, wanted)?;
+    let inside = found & !IS_DIRECTORY;
+    (found & IS_DIRECTORY != 0)
+        .then(|| usize::try_from(inside).ok())
+        .flatten()
+}
+
+/// Where the first entry leads that is wanted by its number.
+fn entry(resources: &[u8], at: usize, wanted: impl Fn(u32) -> bool) -> Option<u32> {
+    let named = usize::from(u16_at(resources, at + 12)?);
+    let numbered = usize::from(u16_at(resources, at + 14)?);
+    let count = (named + numbered).min(MOST_ENTRIES);
+    (0..count).find_map(|number| {
+        let place = at + 16 + number * 8;
+        let id = u32_at(resources, place)?;
+        let offset = u32_at(resources, place + 4)?;
+        wanted(id).then_some(offset)
+    })
+}
+
+/// One block of the resource: a key, a value, and more blocks.
+struct Block<'a> {
+    key: String,
+    value: &'a [u8],
+    rest: &'a [u8],
+    /// All of it, with what fills its last word.
+    length: usize,
+}
+
+impl<'a> Block<'a> {
+    fn at(data: &'a [u8], at: usize) -> Option<Self> {
+        let data = data.get(at..)?;
+        let length = usize::from(u16_at(data, 0)?);
+        let value_length = usize::from(u16_at(data, 2)?);
+        let is_text = u16_at(data, 4)? == 1;
+        if length < 6 {
+            return None;
+        }
+        let data = data.get(..length).unwrap_or(data);
+        let (key, key_size) = utf16_at(data, 6)?;
+        let value_at = aligned(6 + key_size);
+        // The length of a text is in characters, says the documentation; some tools mean bytes.
+        let bytes = if is_text {
+            value_length * 2
+        } else {
+            value_length
+        };
+        let tail = data.get(value_at..).unwrap_or_default();
+        let value = tail.get(..bytes).unwrap_or(tail);
+        let rest = tail.get(aligned(bytes)..).unwrap_or_default();
+        Some(Self {
+            key,
+            value,
+            rest,
+            length: aligned(length),
+        })
+    }
+
+    fn children(&self) -> impl Iterator<Item = Block<'a>> {
+        let rest = self.rest;
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let block = Block::at(rest, at)?;
+            at += block.length;
+            Some(block)
+        })
+    }
+}
+
+fn aligned(at: usize) -> usize {
+    at.div_ceil(4) * 4
+}

@@ -1,0 +1,82 @@
+//! Package URLs: how tools of all ecosystems name a package.
+
+use std::fmt::Write as _;
+
+use super::packages::Ecosystem;
+
+/// `pkg:npm/%40scope/name@1.0.0`.
+pub(super) fn of_package(ecosystem: Ecosystem, name: &str, version: Option<&str>) -> String {
+    let (kind, name) = match ecosystem {
+        Ecosystem::Go => ("golang", path(name)),
+        Ecosystem::Npm => ("npm", path(name)),
+        Ecosystem::NuGet => ("nuget", encoded(name)),
+        // Names that differ in these ways are one name there.
+        Ecosystem::PyPi => (
+            "pypi",
+            encoded(&name.to_lowercase().replace(['_', '.'], "-")),
+        ),
+        Ecosystem::Program => ("generic", encoded(name)),
+    };
+    let version = version.map(|version| format!("@{}", encoded(version)));
+    format!("pkg:{kind}/{name}{}", version.unwrap_or_default())
+}
+
+/// `pkg:oci/app@sha256%3A…?repository_url=host/path/app`, or without a place where it has none.
+pub(super) fn of_image(name: &str, digest: &str) -> String {
+    let last = name.rsplit('/').next().unwrap_or(name).to_lowercase();
+    let place = if name.contains('/') {
+        format!("?repository_url={}", path(&name.to_lowercase()))
+    } else {
+        String::new()
+    };
+    format!("pkg:oci/{}@{}{place}", encoded(&last), encoded(digest))
+}
+
+/// A name with namespaces, whose slashes stay.
+fn path(name: &str) -> String {
+    let parts: Vec<String> = name.split('/').map(encoded).collect();
+    parts.join("/")
+}
+
+fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            // Writing to a text cannot fail.
+            _ => {
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_written_as_each_ecosystem_has_them() {
+        let of = |ecosystem, name| of_package(ecosystem, name, Some("1.0+x"));
+        let scoped = of(Ecosystem::Npm, "@angular/core");
+        assert_eq!(scoped, "pkg:npm/%40angular/core@1.0%2Bx");
+        let module = of(Ecosystem::Go, "golang.org/x/sys");
+        assert_eq!(module, "pkg:golang/golang.org/x/sys@1.0%2Bx");
+        let python = of(Ecosystem::PyPi, "Ruamel_yaml");
+        assert_eq!(python, "pkg:pypi/ruamel-yaml@1.0%2Bx");
+        let program = of_package(Ecosystem::Program, "7-Zip & more", None);
+        assert_eq!(program, "pkg:generic/7-Zip%20%26%20more");
+    }
+
+    #[test]
+    fn an_image_is_named_with_its_place() {
+        assert_eq!(
+            of_image("repo.lan:8888/apps/web", "sha256:ab"),
+            "pkg:oci/web@sha256%3Aab?repository_url=repo.lan%3A8888/apps/web"
+        );
+        assert_eq!(of_image("web", "sha256:ab"), "pkg:oci/web@sha256%3Aab");
+    }
+}

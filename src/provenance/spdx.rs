@@ -1,0 +1,353 @@
+//! SPDX 2.3, as JSON.
+//!
+//! The image is a package; so are its base, its Windows, each of its own layers with all files, and
+//! each package that a file tells of.
+
+use serde::Serialize;
+use sha1::{Digest as _, Sha1};
+
+use super::document::{HOME, TOOL, VERSION, uuid_of};
+use super::inventory::{Inventory, OwnLayer, Package as Known, Place};
+use super::layer::File as LayerFile;
+use super::purl;
+
+const NOTHING_SAID: &str = "NOASSERTION";
+const IMAGE: &str = "SPDXRef-Image";
+const BASE: &str = "SPDXRef-Base";
+const SYSTEM: &str = "SPDXRef-OperatingSystem";
+const DOCUMENT: &str = "SPDXRef-DOCUMENT";
+
+/// Licences that need no list to be known; what is in none of these words is not asserted.
+const LICENCES: [&str; 17] = [
+    "0BSD",
+    "AGPL-3.0-only",
+    "Apache-2.0",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "BlueOak-1.0.0",
+    "CC-BY-4.0",
+    "CC0-1.0",
+    "GPL-2.0-only",
+    "GPL-3.0-only",
+    "ISC",
+    "LGPL-3.0-only",
+    "MIT",
+    "MPL-2.0",
+    "PSF-2.0",
+    "Unlicense",
+    "Zlib",
+];
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Document<'a> {
+    spdx_version: &'static str,
+    data_license: &'static str,
+    #[serde(rename = "SPDXID")]
+    id: &'static str,
+    name: &'a str,
+    document_namespace: String,
+    creation_info: CreationInfo,
+    packages: Vec<Package<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<File<'a>>,
+    relationships: Vec<Relationship>,
+}
+
+#[derive(Serialize)]
+struct CreationInfo {
+    created: String,
+    creators: Vec<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Package<'a> {
+    name: &'a str,
+    #[serde(rename = "SPDXID")]
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version_info: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    supplier: Option<String>,
+    download_location: &'static str,
+    files_analyzed: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    package_verification_code: Option<VerificationCode>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    checksums: Vec<Checksum>,
+    license_concluded: &'static str,
+    license_declared: &'a str,
+    copyright_text: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    external_refs: Vec<ExternalRef>,
+    primary_package_purpose: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VerificationCode {
+    package_verification_code_value: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checksum {
+    algorithm: &'static str,
+    checksum_value: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ExternalRef {
+    reference_category: &'static str,
+    reference_type: &'static str,
+    reference_locator: String,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a> {
+    file_name: FileName<'a>,
+    #[serde(rename = "SPDXID")]
+    id: String,
+    checksums: [Checksum; 2],
+    license_concluded: &'static str,
+    copyright_text: &'static str,
+}
+
+/// A path from the layer's root, as the format wants it to begin.
+struct FileName<'a>(&'a str);
+
+impl Serialize for FileName<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("./{}", self.0))
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Relationship {
+    spdx_element_id: String,
+    relationship_type: &'static str,
+    related_spdx_element: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<&'static str>,
+}
+
+impl Relationship {
+    fn new(from: impl Into<String>, kind: &'static str, to: impl Into<String>) -> Self {
+        Self {
+            spdx_element_id: from.into(),
+            relationship_type: kind,
+            related_spdx_element: to.into(),
+            comment: None,
+        }
+    }
+}
+
+impl<'a> Package<'a> {
+    fn new(id: impl Into<String>, name: &'a str, purpose: &'static str) -> Self {
+        Self {
+            name,
+            id: id.into(),
+            version_info: None,
+            supplier: None,
+            download_location: NOTHING_SAID,
+            files_analyzed: false,
+            package_verification_code: None,
+            checksums: Vec::new(),
+            license_concluded: NOTHING_SAID,
+            license_declared: NOTHING_SAID,
+            copyright_text: NOTHING_SAID,
+            comment: None,
+            external_refs: Vec::new(),
+            primary_package_purpose: purpose,
+        }
+    }
+
+    fn with_purl(mut self, purl: String) -> Self {
+        self.external_refs.push(ExternalRef {
+            reference_category: "PACKAGE-MANAGER",
+            reference_type: "purl",
+            reference_locator: purl,
+        });
+        self
+    }
+
+    fn with_cpe(mut self, cpe: Option<String>) -> Self {
+        self.external_refs.extend(cpe.map(|cpe| ExternalRef {
+            reference_category: "SECURITY",
+            reference_type: "cpe23Type",
+            reference_locator: cpe,
+        }));
+        self
+    }
+}
+
+/// The whole document.
+pub(super) fn write(inventory: &Inventory) -> Result<Vec<u8>, serde_json::Error> {
+    let mut packages = vec![image(inventory)];
+    let mut relationships = vec![Relationship::new(DOCUMENT, "DESCRIBES", IMAGE)];
+    if let Some(base) = &inventory.base {
+        let digest = base.digest.to_string();
+        let package = Package::new(BASE, &base.name, "CONTAINER");
+        packages.push(Package {
+            version_info: Some(base.tag.clone().unwrap_or_else(|| digest.clone())),
+            checksums: checksum_of(&digest),
+            ..package.with_purl(purl::of_image(&base.name, &digest))
+        });
+        relationships.push(Relationship::new(IMAGE, "DESCENDANT_OF", BASE));
+    }
+    if let Some(system) = &inventory.system {
+        let package = Package::new(SYSTEM, &system.name, "OPERATING-SYSTEM");
+        packages.push(Package {
+            version_info: Some(system.version.clone()),
+            supplier: Some("Organization: Microsoft Corporation".to_owned()),
+            comment: system.kb.map(|kb| format!("Contains update {kb}")),
+            ..package.with_cpe(system.cpe.clone())
+        });
+        relationships.push(Relationship::new(IMAGE, "CONTAINS", SYSTEM));
+    }
+    let mut files = Vec::new();
+    for (number, layer) in inventory.layers.iter().enumerate() {
+        let id = format!("SPDXRef-Layer-{}", number + 1);
+        relationships.push(Relationship::new(IMAGE, "CONTAINS", id.as_str()));
+        for (file, known) in layer.contents.files.iter().enumerate() {
+            let place = Place {
+                layer: number,
+                file,
+            };
+            relationships.push(Relationship::new(id.as_str(), "CONTAINS", id_of(place)));
+            files.push(described(place, known));
+        }
+        packages.push(of_layer(id, layer));
+    }
+    for (number, package) in inventory.packages.iter().enumerate() {
+        let id = format!("SPDXRef-Package-{}", number + 1);
+        relationships.push(Relationship::new(IMAGE, "CONTAINS", id.as_str()));
+        for place in &package.files {
+            relationships.push(Relationship {
+                // As syft has it, whose readers look for these words.
+                comment: Some(
+                    "evident-by: indicates the package's existence is evident by the given file",
+                ),
+                ..Relationship::new(id.as_str(), "OTHER", id_of(*place))
+            });
+        }
+        packages.push(of_package(id, package));
+    }
+    let name = inventory.short_name();
+    serde_json::to_vec(&Document {
+        spdx_version: "SPDX-2.3",
+        data_license: "CC0-1.0",
+        id: DOCUMENT,
+        name: &inventory.name,
+        document_namespace: namespace(inventory, name),
+        creation_info: CreationInfo {
+            created: inventory.created.to_string(),
+            creators: vec![format!("Tool: {TOOL}-{VERSION}")],
+        },
+        packages,
+        files,
+        relationships,
+    })
+}
+
+fn namespace(inventory: &Inventory, name: &str) -> String {
+    let own = format!("{HOME}/spdx/{}@{}", inventory.name, inventory.digest);
+    let uuid = uuid_of(&format!("{own}?by={VERSION}"));
+    format!("{HOME}/spdx/{name}-{uuid}")
+}
+
+fn image(inventory: &Inventory) -> Package<'_> {
+    let digest = inventory.digest.to_string();
+    let package = Package::new(IMAGE, &inventory.name, "CONTAINER");
+    Package {
+        version_info: Some(digest.clone()),
+        checksums: checksum_of(&digest),
+        ..package.with_purl(purl::of_image(&inventory.name, &digest))
+    }
+}
+
+/// A digest as the format has checksums; other algorithms than this one nobody uses for images.
+fn checksum_of(digest: &str) -> Vec<Checksum> {
+    let hex = digest.strip_prefix("sha256:");
+    hex.into_iter()
+        .map(|hex| Checksum {
+            algorithm: "SHA256",
+            checksum_value: hex.to_owned(),
+        })
+        .collect()
+}
+
+fn of_layer(id: String, layer: &OwnLayer) -> Package<'_> {
+    let has_files = !layer.contents.files.is_empty();
+    Package {
+        version_info: Some(layer.digest.to_string()),
+        checksums: checksum_of(layer.digest.as_ref()),
+        files_analyzed: has_files,
+        package_verification_code: has_files.then(|| verification_code(&layer.contents.files)),
+        comment: Some(
+            "A layer of the image. Files/ is drive C:, Hives/ are changes to the registry."
+                .to_owned(),
+        ),
+        ..Package::new(id, "layer", "ARCHIVE")
+    }
+}
+
+/// By the format's rule: the digest of all files' digests, sorted, as text.
+fn verification_code(files: &[LayerFile]) -> VerificationCode {
+    let mut digests: Vec<[u8; 20]> = files.iter().map(|file| file.digests.sha1).collect();
+    digests.sort_unstable();
+    let mut hash = Sha1::new();
+    for digest in digests {
+        hash.update(hex::encode(digest));
+    }
+    VerificationCode {
+        package_verification_code_value: hex::encode(hash.finalize()),
+    }
+}
+
+fn id_of(place: Place) -> String {
+    format!("SPDXRef-File-{}-{}", place.layer + 1, place.file + 1)
+}
+
+fn described(place: Place, file: &LayerFile) -> File<'_> {
+    File {
+        file_name: FileName(&file.path),
+        id: id_of(place),
+        checksums: [
+            Checksum {
+                algorithm: "SHA1",
+                checksum_value: hex::encode(file.digests.sha1),
+            },
+            Checksum {
+                algorithm: "SHA256",
+                checksum_value: hex::encode(file.digests.sha256),
+            },
+        ],
+        license_concluded: NOTHING_SAID,
+        copyright_text: NOTHING_SAID,
+    }
+}
+
+fn of_package(id: String, package: &Known) -> Package<'_> {
+    let found = &package.found;
+    let declared = found.licence.as_deref();
+    let declared = declared.filter(|licence| LICENCES.contains(licence));
+    let described = Package::new(id, &found.name, "LIBRARY");
+    Package {
+        version_info: found.version.clone(),
+        supplier: Some(found.supplier.as_ref().map_or_else(
+            || NOTHING_SAID.to_owned(),
+            |supplier| format!("Organization: {supplier}"),
+        )),
+        license_declared: declared.unwrap_or(NOTHING_SAID),
+        ..described
+            .with_purl(package.purl.clone())
+            .with_cpe(found.cpe.clone())
+    }
+}

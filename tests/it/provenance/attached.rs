@@ -1,0 +1,158 @@
+use serde_json::{Value, json};
+
+use super::{build_to_layout, document_in, with_packages};
+use crate::site::{Site, json_of, stderr};
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::places::json_in;
+
+const ALL: [&str; 5] = ["--sbom", "spdx", "--sbom", "cyclonedx", "--provenance"];
+
+fn push(site: &Site, registry: &str) -> Value {
+    let mut command = site.build(".");
+    command.args(["--host-build", "17763.973", "--tag", "1", "--push"]);
+    command
+        .args(["--registry", registry, "--insecure-registry", registry])
+        .args(ALL);
+    json_of(&mut command)
+}
+
+fn kinds(built: &Value) -> Vec<(&str, bool)> {
+    let documents = built["images"][0]["documents"].as_array().unwrap().iter();
+    documents
+        .map(|it| {
+            (
+                it["document"].as_str().unwrap(),
+                it["up_to_date"].as_bool().unwrap(),
+            )
+        })
+        .collect()
+}
+
+fn attached_once(site: &Site, registry: &str) {
+    let first = push(site, registry);
+    assert_eq!(
+        kinds(&first),
+        [("SPDX", false), ("CycloneDX", false), ("provenance", false)]
+    );
+    // The times of the second run are others, and it is still the same that it has to say.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let second = push(site, registry);
+    assert_eq!(
+        kinds(&second),
+        [("SPDX", true), ("CycloneDX", true), ("provenance", true)]
+    );
+    let digests = |built: &Value| -> Vec<Value> {
+        let documents = built["images"][0]["documents"].as_array().unwrap();
+        documents.iter().map(|it| it["digest"].clone()).collect()
+    };
+    assert_eq!(digests(&first), digests(&second));
+}
+
+#[test]
+fn documents_are_attached_once_where_the_registry_lists_them() {
+    let site = with_packages();
+    attached_once(&site, &site.host());
+}
+
+#[test]
+fn documents_are_attached_once_where_a_tag_has_to_list_them() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    attached_once(&with_packages(), &docker.host());
+}
+
+#[test]
+fn a_layout_lists_them_beside_the_image_and_is_read_as_before() {
+    let site = with_packages();
+    let built = build_to_layout(&site, &ALL);
+    let index = json_in(&site.path("layout/index.json"));
+    let entries = index["manifests"].as_array().unwrap();
+    let types: Vec<&Value> = entries.iter().map(|entry| &entry["artifactType"]).collect();
+    let expected = [
+        Value::Null,
+        json!("application/spdx+json"),
+        json!("application/vnd.cyclonedx+json"),
+        json!("application/vnd.in-toto+json"),
+    ];
+    assert_eq!(types, expected.iter().collect::<Vec<_>>());
+    let digest = &built["images"][0]["digest"];
+    assert_eq!(entries[0]["digest"], *digest);
+    // Without a tag the one image is meant.
+    let inspected = site
+        .command(&["inspect", "oci:layout", "--format", "json"])
+        .output()
+        .unwrap();
+    let inspected: Value = serde_json::from_slice(&inspected.stdout).unwrap();
+    assert_eq!(inspected["images"][0]["digest"], *digest);
+    build_to_layout(&site, &ALL);
+    assert_eq!(json_in(&site.path("layout/index.json")), index);
+}
+
+#[test]
+fn provenance_says_what_went_in_and_no_values_of_arguments() {
+    let site = with_packages();
+    let recipe = site.text("recipe.toml");
+    site.write(
+        "recipe.toml",
+        format!("{recipe}\n[variables.token]\ndefault = \"\"\n[env]\nTOKEN_SET = \"${{token}}\"\n"),
+    );
+    let more = [
+        "--provenance",
+        "--set",
+        "token=hunter2",
+        "--builder-id",
+        "https://ci.example/1",
+    ];
+    let built = build_to_layout(&site, &more);
+    let bytes = document_in(&site, &built, "provenance");
+    assert!(!String::from_utf8_lossy(&bytes).contains("hunter2"));
+    let statement: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+    assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
+    let image = built["images"][0]["digest"].as_str().unwrap();
+    assert_eq!(
+        statement["subject"][0]["digest"]["sha256"],
+        image.strip_prefix("sha256:").unwrap()
+    );
+    let definition = &statement["predicate"]["buildDefinition"];
+    assert_eq!(
+        definition["externalParameters"]["arguments"],
+        json!(["token"])
+    );
+    assert_eq!(
+        definition["externalParameters"]["source"]["uri"],
+        "recipe.toml"
+    );
+    assert_eq!(definition["externalParameters"]["hostBuild"], "17763.973");
+    let base = &definition["resolvedDependencies"][0];
+    let digest = built["images"][0]["base"]["digest"].as_str().unwrap();
+    assert_eq!(
+        base["digest"]["sha256"],
+        digest.strip_prefix("sha256:").unwrap()
+    );
+    let details = &statement["predicate"]["runDetails"];
+    assert_eq!(details["builder"]["id"], "https://ci.example/1");
+    assert!(details["metadata"]["startedOn"].is_string());
+}
+
+#[test]
+fn places_that_have_none_are_refused_before_anything_is_made() {
+    let site = with_packages();
+    let mut command = site.build(".");
+    command.args([
+        "--host-build",
+        "17763.973",
+        "--output",
+        "docker-archive:app.tar",
+    ]);
+    let refused = command.args(["--sbom", "spdx"]).output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    let said = stderr(&refused);
+    assert!(
+        said.contains("a docker-archive file has no place for documents"),
+        "{said}"
+    );
+    assert!(said.contains("--output oci:DIR"), "{said}");
+    assert!(!site.path("app.tar").exists());
+}

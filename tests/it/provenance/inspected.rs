@@ -1,0 +1,256 @@
+//! `inspect --sbom` and `--provenance` print what is there as it is there, whoever attached it.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wincimg::oci::document::{Artifact, Descriptor, Flavour, Index, Verbatim};
+use wincimg::oci::remote::Repository;
+
+use crate::site::{Site, json_of, stderr};
+use crate::support::{options, put, repository};
+
+fn inspect(site: &Site, arguments: &[&str]) -> std::process::Output {
+    let mut all = vec!["inspect"];
+    all.extend(arguments);
+    site.command(&all).output().unwrap()
+}
+
+fn pushed(site: &Site) -> String {
+    let mut command = site.build("pause");
+    command.args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]);
+    command.args(["--sbom", "cyclonedx", "--sbom", "spdx", "--provenance"]);
+    let built = json_of(&mut command);
+    built["images"][0]["reference"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn what_a_build_attached_is_printed() {
+    let site = Site::new();
+    let image = pushed(&site);
+    let print = |flag: &str| -> Value {
+        let output = inspect(&site, &[&image, flag]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    assert_eq!(print("--sbom=spdx")["spdxVersion"], "SPDX-2.3");
+    assert_eq!(print("--sbom=cyclonedx")["specVersion"], "1.6");
+    assert_eq!(
+        print("--provenance")["predicateType"],
+        "https://slsa.dev/provenance/v1"
+    );
+    let any = inspect(&site, &[&image, "--sbom"]);
+    assert!(any.status.success());
+    assert!(
+        stderr(&any).contains("another one lies beside the image"),
+        "{}",
+        stderr(&any)
+    );
+}
+
+#[test]
+fn where_nothing_is_the_answer_is_no_and_says_what_is_there() {
+    let site = Site::new();
+    let image = pushed(&site);
+    let base = format!("{}/mcr/windows/nanoserver:10.0.17763.973", site.host());
+    let output = inspect(&site, &[&base, "--sbom"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    let said = stderr(&output);
+    assert!(
+        said.contains("has not a bill of materials beside it: it has nothing"),
+        "{said}"
+    );
+    assert!(said.contains("--sbom spdx --push"), "{said}");
+    let mut command = site.build("pause");
+    command.args([
+        "--host-build",
+        "20348.2402",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]);
+    json_of(command.args(["--sbom", "spdx"]));
+    let other = image.replace("10.0.17763.973", "10.0.20348.2402");
+    let output = inspect(&site, &[&other, "--sbom=cyclonedx"]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("it has SPDX"), "{said}");
+}
+
+#[test]
+fn of_an_index_one_image_is_chosen() {
+    let site = Site::new();
+    let mut command = site.build("pause");
+    command.args([
+        "--host-build",
+        "17763.973",
+        "--host-build",
+        "20348.2402",
+        "--tag",
+        "1",
+    ]);
+    command.args(["--registry", &site.host(), "--push"]);
+    json_of(command.args(["--sbom", "spdx"]));
+    let index = format!("{}/pause:1", site.host());
+    let output = inspect(&site, &[&index, "--sbom"]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("choose one with --platform"));
+    let platform = ["--platform", "windows/amd64:20348"];
+    let output = inspect(&site, &[&index, "--sbom", platform[0], platform[1]]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("10.0.20348.2402")
+    );
+}
+
+/// An image beside which nothing is yet, and its repository.
+async fn plain_image(site: &Site) -> (Repository, Descriptor) {
+    let mut command = site.build("pause");
+    command.args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]);
+    json_of(command.args(["--name", "theirs", "--tag", "1"]));
+    let place = repository(options(&site.host()), &format!("{}/theirs", site.host()));
+    let raw = place.get_manifest("1").await.unwrap();
+    let image = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
+    (place, image)
+}
+
+async fn stored(repository: &Repository, media_type: &str, text: &str) -> Descriptor {
+    let blob = put(repository, &Bytes::from(text.to_owned())).await;
+    Descriptor::new(media_type, blob.digest().clone(), blob.size())
+}
+
+fn enveloped(statement: &Value) -> String {
+    json!({
+        "payloadType": "application/vnd.in-toto+json",
+        "payload": STANDARD.encode(statement.to_string()),
+        "signatures": [{"sig": "AAAA"}],
+    })
+    .to_string()
+}
+
+fn statement(predicate_type: &str, predicate: &Value) -> Value {
+    json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": [],
+        "predicateType": predicate_type,
+        "predicate": predicate,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cosign_and_others_attached_is_taken_out_of_its_envelope() {
+    let site = Site::new();
+    let host = site.host();
+    let (theirs, image) = plain_image(&site).await;
+    // As cosign attests a bill of materials: a tag of the digest, an envelope a layer.
+    let bill = json!({"bomFormat": "CycloneDX", "by": "cosign"});
+    let envelope = enveloped(&statement("https://cyclonedx.org/bom", &bill));
+    let mut layer = stored(&theirs, "application/vnd.dsse.envelope.v1+json", &envelope).await;
+    let kind = (
+        "predicateType".to_owned(),
+        "https://cyclonedx.org/bom".to_owned(),
+    );
+    layer.annotations.extend([kind]);
+    let config = stored(&theirs, "application/vnd.oci.image.config.v1+json", "{}").await;
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": config, "layers": [layer],
+    });
+    let tag = format!("{}.att", image.digest.to_string().replace(':', "-"));
+    let oci = "application/vnd.oci.image.manifest.v1+json";
+    theirs
+        .put_manifest(&tag, oci, manifest.to_string().into())
+        .await
+        .unwrap();
+    // As a bundle of its new form: a referrer that says nothing on its outside.
+    let provenance = statement("https://slsa.dev/provenance/v1", &json!({"by": "bundle"}));
+    let bundle =
+        json!({"dsseEnvelope": serde_json::from_str::<Value>(&enveloped(&provenance)).unwrap()});
+    let kind = "application/vnd.dev.sigstore.bundle.v0.3+json";
+    let content = stored(&theirs, kind, &bundle.to_string()).await;
+    let artifact = Artifact::new(kind, &image, vec![content], BTreeMap::new()).unwrap();
+    theirs.attach(&artifact).await.unwrap();
+
+    let reference = format!("{host}/theirs:1");
+    let output = inspect(&site, &[&reference, "--sbom=cyclonedx"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("the signature was not checked"),
+        "{}",
+        stderr(&output)
+    );
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed, bill);
+    let output = inspect(&site, &[&reference, "--provenance"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed, provenance);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn attestations_of_buildx_are_found_in_the_index() {
+    let site = Site::new();
+    let host = site.host();
+    let (theirs, image) = plain_image(&site).await;
+    let bill = json!({"spdxVersion": "SPDX-2.3", "by": "buildx"});
+    let said = statement("https://spdx.dev/Document", &bill).to_string();
+    let mut layer = stored(&theirs, "application/vnd.in-toto+json", &said).await;
+    let kind = (
+        "in-toto.io/predicate-type".to_owned(),
+        "https://spdx.dev/Document".to_owned(),
+    );
+    layer.annotations.extend([kind]);
+    let config = stored(&theirs, "application/vnd.oci.image.config.v1+json", "{}").await;
+    let oci = "application/vnd.oci.image.manifest.v1+json";
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": oci, "config": config, "layers": [layer],
+    });
+    let manifest = Bytes::from(manifest.to_string());
+    let digest = wincimg::oci::document::sha256(&manifest);
+    theirs
+        .put_manifest(digest.as_ref(), oci, manifest.clone())
+        .await
+        .unwrap();
+    let mut attestation = Descriptor::new(oci, digest, manifest.len() as u64);
+    attestation.annotations.extend([
+        (
+            "vnd.docker.reference.type".to_owned(),
+            "attestation-manifest".to_owned(),
+        ),
+        (
+            "vnd.docker.reference.digest".to_owned(),
+            image.digest.to_string(),
+        ),
+    ]);
+    let platform = wincimg::oci::document::Platform::windows("10.0.17763.973");
+    let index = Index::new(
+        Flavour::Oci,
+        vec![image.with_platform(platform), attestation],
+    );
+    let index = Verbatim::new(index).unwrap();
+    theirs
+        .put_manifest("2", index.media_type(), index.bytes().clone())
+        .await
+        .unwrap();
+    let output = inspect(&site, &[&format!("{host}/theirs:2"), "--sbom"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed, bill);
+}

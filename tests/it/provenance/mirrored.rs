@@ -1,0 +1,182 @@
+//! What lies beside images goes with them through `mirror`, and what cannot is told.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wincimg::oci::document::{Artifact, Descriptor, sha256};
+use wincimg::oci::remote::Repository;
+
+use crate::demo::DemoRegistry;
+use crate::site::{Site, json_of, stderr};
+use crate::support::docker_registry::{DockerRegistry, Setup};
+use crate::support::{options, put, repository};
+
+const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
+
+fn mirror(site: &Site, image: &str, to: &str, more: &[&str]) -> (Value, std::process::Output) {
+    let mut command = site.command(&["mirror", image, "--to", to, "--format", "json"]);
+    command.args(["--insecure-registry", to]).args(more);
+    let output = command.output().unwrap();
+    let report = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+    (report, output)
+}
+
+/// An image with documents, a signature of one of them, and one of cosign's under its tag.
+fn signed_image(site: &Site) -> (String, Value) {
+    let mut command = site.build("pause");
+    command.args([
+        "--host-build",
+        "17763.973",
+        "--registry",
+        &site.host(),
+        "--push",
+    ]);
+    let built = json_of(command.args(["--sbom", "spdx", "--provenance"]));
+    let image = &built["images"][0];
+    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let bill = image["documents"][0]["digest"].as_str().unwrap();
+        let raw = place.get_manifest(bill).await.unwrap();
+        let about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
+        let signature = put(&place, &Bytes::from_static(b"notation")).await;
+        let signature = Descriptor::new("application/jose+json", signature.digest().clone(), 8);
+        let kind = "application/vnd.cncf.notary.signature";
+        let signed = Artifact::new(kind, &about, vec![signature], BTreeMap::new()).unwrap();
+        place.attach(&signed).await.unwrap();
+        cosign(&place, image["digest"].as_str().unwrap()).await;
+    });
+    (image["reference"].as_str().unwrap().to_owned(), built)
+}
+
+async fn cosign(place: &Repository, image: &str) {
+    let layer = put(place, &Bytes::from_static(b"payload")).await;
+    let config = put(place, &Bytes::from_static(b"{}")).await;
+    let manifest = json!({
+        "schemaVersion": 2, "mediaType": MANIFEST,
+        "config": {"mediaType": "application/vnd.oci.image.config.v1+json",
+            "digest": config.digest().to_string(), "size": config.size()},
+        "layers": [{"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json",
+            "digest": layer.digest().to_string(), "size": layer.size()}],
+    });
+    let tag = format!("{}.sig", image.replace(':', "-"));
+    place
+        .put_manifest(&tag, MANIFEST, manifest.to_string().into())
+        .await
+        .unwrap();
+}
+
+/// What became of each thing, by its kind.
+fn fates(report: &Value) -> Vec<(&str, &str)> {
+    let beside = report["images"][0]["beside"].as_array().unwrap().iter();
+    let mut fates: Vec<(&str, &str)> = beside
+        .map(|it| {
+            (
+                it["kind"].as_str().unwrap(),
+                it["outcome"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    fates.sort_unstable();
+    fates
+}
+
+const KINDS: [&str; 4] = [
+    "application/spdx+json",
+    "application/vnd.cncf.notary.signature",
+    "application/vnd.in-toto+json",
+    "sig",
+];
+
+fn goes_along(site: &Site, to: &str) {
+    let (image, _) = signed_image(site);
+    let (plan, _) = mirror(site, &image, to, &["--dry-run"]);
+    assert_eq!(fates(&plan).len(), 4, "{plan}");
+    let (first, output) = mirror(site, &image, to, &[]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert_eq!(fates(&first), KINDS.map(|kind| (kind, "copied")));
+    let (second, _) = mirror(site, &image, to, &[]);
+    assert_eq!(fates(&second), KINDS.map(|kind| (kind, "present")));
+    let there = image.replace(&site.host(), to);
+    let mut command = site.command(&["inspect", &there, "--sbom=spdx"]);
+    let printed = command.args(["--insecure-registry", to]).output().unwrap();
+    assert!(printed.status.success(), "{}", stderr(&printed));
+    assert!(
+        String::from_utf8(printed.stdout)
+            .unwrap()
+            .contains("SPDX-2.3")
+    );
+}
+
+#[test]
+fn all_that_lies_beside_an_image_goes_along_once() {
+    let target = DemoRegistry::start().unwrap();
+    goes_along(&Site::new(), &target.host());
+}
+
+#[test]
+fn it_goes_to_a_registry_that_lists_it_under_a_tag() {
+    let Some(docker) = DockerRegistry::start(Setup::default()) else {
+        return;
+    };
+    goes_along(&Site::new(), &docker.host());
+}
+
+#[test]
+fn images_alone_are_copied_where_that_is_asked() {
+    let site = Site::new();
+    let (image, _) = signed_image(&site);
+    let target = DemoRegistry::start().unwrap();
+    let (report, _) = mirror(&site, &image, &target.host(), &["--no-referrers"]);
+    assert_eq!(report["images"][0].get("beside"), None);
+}
+
+#[test]
+fn what_is_about_other_bytes_stays_and_is_told() {
+    let site = Site::new();
+    let (image, _) = signed_image(&site);
+    let target = DemoRegistry::start().unwrap();
+    let words = ["--manifest-format", "oci"];
+    let (report, output) = mirror(&site, &image, &target.host(), &words);
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        fates(&report).iter().all(|(_, fate)| *fate == "left"),
+        "{report}"
+    );
+    assert!(
+        said.contains("stays where it is: the image got another digest"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_thing_that_cannot_be_copied_is_an_error_after_the_images_are_there() {
+    let site = Site::new();
+    let (image, built) = signed_image(&site);
+    let place = repository(options(&site.host()), &format!("{}/pause", site.host()));
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let image = built["images"][0]["digest"].as_str().unwrap();
+        let raw = place.get_manifest(image).await.unwrap();
+        let about = Descriptor::new(&*raw.media_type, raw.digest, raw.bytes.len() as u64);
+        let nowhere = Descriptor::new("text/plain", sha256(b"nowhere"), 7);
+        let lost = Artifact::new("text/lost", &about, vec![nowhere], BTreeMap::new()).unwrap();
+        place.attach(&lost).await.unwrap();
+    });
+    let target = DemoRegistry::start().unwrap();
+    let (report, output) = mirror(&site, &image, &target.host(), &[]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = stderr(&output);
+    assert!(
+        said.contains("all images are in the mirror, but 1 thing beside them"),
+        "{said}"
+    );
+    assert!(said.contains("--no-referrers"), "{said}");
+    let failed = fates(&report)
+        .iter()
+        .filter(|(_, fate)| *fate == "failed")
+        .count();
+    assert_eq!(failed, 1, "{report}");
+}
