@@ -22,6 +22,7 @@ use super::output::{Format, write_json, write_result};
 use super::progress;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
+use crate::engine::bases::BaseSearch;
 use crate::engine::delivery::{Delivered, Destination};
 use crate::engine::order::{Means, tell_what_was_looked_at};
 use crate::engine::publication::Outlook;
@@ -137,6 +138,7 @@ impl Update {
         );
         let means = Means {
             registry: &registry,
+            bases: &BaseSearch::new(&registry),
             library: &library,
             progress: &progress,
             tell: session,
