@@ -1,5 +1,7 @@
 //! `wincimg fleet`: a list of images, each for every Windows build among its nodes.
 
+mod follow;
+
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,6 +53,7 @@ pub(super) struct FleetArgs {
 enum FleetCommand {
     Build(BuildArgs),
     Check(CheckArgs),
+    Follow(Box<follow::FollowArgs>),
     Schema(SchemaArgs),
 }
 
@@ -135,6 +138,7 @@ impl FleetArgs {
         match self.command {
             FleetCommand::Build(build) => build.common.run(Mode::Build, session),
             FleetCommand::Check(check) => check.common.run(Mode::Check, session),
+            FleetCommand::Follow(command) => command.run(session),
             FleetCommand::Schema(SchemaArgs {}) => {
                 write_result(None, |out| write_json(&schema(), out))?;
                 Ok(Answer::Yes)

@@ -227,7 +227,26 @@ pub(super) fn run_in_one_thread<T>(
     run_in(Builder::new_current_thread(), work)
 }
 
+/// Runs work that listens for [`stop::asked`] itself, because it has something to let go of first.
+pub(super) fn run_to_its_end<T>(
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    block_on(Builder::new_multi_thread(), work)
+}
+
 fn run_in<T>(
+    runtime: Builder,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    block_on(runtime, async {
+        tokio::select! {
+            result = work => result,
+            reason = stop::asked() => Err(stop::failure(reason)),
+        }
+    })
+}
+
+fn block_on<T>(
     mut runtime: Builder,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
@@ -235,12 +254,7 @@ fn run_in<T>(
         .enable_all()
         .build()
         .context("cannot start the program's threads")?;
-    let result = runtime.block_on(async {
-        tokio::select! {
-            result = work => result,
-            reason = stop::asked() => Err(stop::failure(reason)),
-        }
-    });
+    let result = runtime.block_on(work);
     // A thread that waits for something is not waited for, but one that is told to end may do so.
     runtime.shutdown_timeout(TO_WIND_UP);
     result

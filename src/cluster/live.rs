@@ -1,5 +1,7 @@
-//! Nodes and workloads from a cluster's API, read and never written: lists in pages, and a watch
-//! that survives what watches run into.
+//! A cluster's API: nodes and workloads, in pages, and a watch that survives what watches run into.
+//!
+//! These are read and never written. What `fleet follow` writes, and nothing else does, is one lease
+//! (`lease`) and events about nodes (`events`).
 
 use std::time::Duration;
 
@@ -18,9 +20,13 @@ use super::workloads::WorkloadList;
 use crate::diagnose::nearest;
 
 mod error;
+mod events;
+mod lease;
 mod watch;
 
 pub use error::LiveError;
+pub use events::{NodeEvent, NodeReference, Recorder};
+pub use lease::{Election, LeaseName, Standing, Terms};
 pub use watch::{NodeChange, NodeSnapshot, NodeWatch};
 
 /// How many objects a page has, as kubectl asks for.
@@ -55,6 +61,7 @@ const WORKLOADS: [(&str, &str, &str); 8] = [
 pub struct Cluster {
     client: Client,
     address: String,
+    namespace: String,
     granted_by: &'static str,
 }
 
@@ -123,12 +130,28 @@ impl Cluster {
                 .map_err(|error| failed(error.into()))?,
         };
         let address = config.cluster_url.to_string();
+        let namespace = config.default_namespace.clone();
         let client = Client::try_from(config).map_err(|error| failed(error.into()))?;
         Ok(Self {
             client,
             address: address.trim_end_matches('/').to_owned(),
+            namespace,
             granted_by: ROLE,
         })
+    }
+
+    /// The same cluster for somebody whose rights come from another template.
+    #[must_use]
+    pub fn granted_by(self, template: &'static str) -> Self {
+        Self {
+            granted_by: template,
+            ..self
+        }
+    }
+
+    /// The namespace of the context; inside a pod the pod's own.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// All nodes as they are now.

@@ -209,6 +209,8 @@ struct Metadata {
     #[serde(default)]
     name: String,
     #[serde(default)]
+    uid: String,
+    #[serde(default)]
     resource_version: String,
     #[serde(default, deserialize_with = "null_is_default")]
     labels: BTreeMap<String, String>,
@@ -378,6 +380,10 @@ impl NodeList {
 impl NodeObject {
     pub(super) fn name(&self) -> &str {
         &self.metadata.name
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        &self.metadata.uid
     }
 
     pub(super) fn version(&self) -> &str {

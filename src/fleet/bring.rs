@@ -357,7 +357,7 @@ impl Making<'_> {
 
 impl Entry {
     /// Whether it is for a node.
-    fn selects(&self, node: &Node) -> bool {
+    pub(super) fn selects(&self, node: &Node) -> bool {
         let selector = self.selector.as_ref();
         selector.is_none_or(|selector| selector.selects(node))
     }

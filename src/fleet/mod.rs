@@ -7,6 +7,7 @@
 
 mod bring;
 mod file;
+pub mod follow;
 mod report;
 mod shard;
 mod standing;

@@ -1,7 +1,8 @@
-//! A server that plays the Kubernetes API: lists in pages, watches, refusals.
+//! A server that plays the Kubernetes API: lists in pages, watches, refusals; leases and events, which
+//! are written with versions and conflicts.
 #![allow(unreachable_pub, clippy::unwrap_used)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -24,9 +25,22 @@ pub struct Api {
 
 type Shared = Arc<Mutex<Played>>;
 
+/// The version of a list to which nothing was written.
+const FIRST_VERSION: u64 = 7;
+
 #[derive(Default)]
 struct Played {
     lists: HashMap<String, Vec<Value>>,
+    /// What was written, by path.
+    objects: BTreeMap<String, Value>,
+    /// How often something was written, to `objects` or by `change`.
+    writes: u64,
+    /// What every watch is told, with the version that it makes.
+    history: Vec<(u64, Value)>,
+    /// Watches of an older version are told that it is gone.
+    compacted: u64,
+    /// What every request is answered with, and every watch ended by.
+    fault: Option<u16>,
     after_gone: HashMap<String, Vec<Value>>,
     refused: HashMap<String, u16>,
     refused_watches: Option<u16>,
@@ -97,6 +111,59 @@ impl Api {
         self.state.lock().unwrap().pages_to_forget = count;
     }
 
+    /// A node becomes this, in the list and for every watch.
+    pub fn change(&self, node: &Value) {
+        let mut state = self.state.lock().unwrap();
+        let nodes = state.lists.entry("/api/v1/nodes".to_owned()).or_default();
+        let name = &node["metadata"]["name"];
+        let before = nodes.len();
+        nodes.retain(|known| known["metadata"]["name"] != *name);
+        let kind = if nodes.len() < before {
+            "MODIFIED"
+        } else {
+            "ADDED"
+        };
+        nodes.push(node.clone());
+        let version = state.next_version();
+        let mut node = node.clone();
+        node["metadata"]["resourceVersion"] = json!(version.to_string());
+        state
+            .history
+            .push((version, json!({"type": kind, "object": node})));
+    }
+
+    /// Everything is answered with this status from now on, and watches end; with nothing, as usual.
+    pub fn fault(&self, code: Option<u16>) {
+        self.state.lock().unwrap().fault = code;
+    }
+
+    /// Watches of versions until now are told that they are too old.
+    pub fn compact(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.compacted = state.next_version();
+    }
+
+    /// The object at this path, which was written.
+    pub fn object(&self, path: &str) -> Option<Value> {
+        self.state.lock().unwrap().objects.get(path).cloned()
+    }
+
+    /// All objects below this path.
+    pub fn objects(&self, path: &str) -> Vec<Value> {
+        let state = self.state.lock().unwrap();
+        let objects = state.objects.iter();
+        objects
+            .filter(|(own, _)| own.starts_with(path))
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
+    /// Somebody else writes an object.
+    pub fn put(&self, path: &str, object: &Value) {
+        let mut state = self.state.lock().unwrap();
+        state.write(path, object.clone());
+    }
+
     /// The next thing that a watch is told.
     pub fn say(&self, event: &Value) {
         self.state.lock().unwrap().to_say.push(event.clone());
@@ -123,6 +190,11 @@ impl Api {
             .collect()
     }
 
+    /// Methods and targets of all requests.
+    pub fn targets(&self) -> Vec<(String, String)> {
+        self.state.lock().unwrap().requests.clone()
+    }
+
     /// The methods of all requests.
     pub fn methods(&self) -> Vec<String> {
         let state = self.state.lock().unwrap();
@@ -134,7 +206,111 @@ impl Api {
     }
 }
 
+impl Played {
+    fn version(&self) -> u64 {
+        FIRST_VERSION + self.writes
+    }
+
+    fn next_version(&mut self) -> u64 {
+        self.writes += 1;
+        self.version()
+    }
+
+    fn write(&mut self, path: &str, mut object: Value) -> Response<Body> {
+        object["metadata"]["resourceVersion"] = json!(self.next_version().to_string());
+        self.objects.insert(path.to_owned(), object.clone());
+        json_response(200, &object)
+    }
+
+    /// What is asked of objects that are written: leases and events.
+    fn answer_object(&mut self, method: &str, path: &str, body: &[u8]) -> Response<Body> {
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let found = self.objects.get(path).cloned();
+        match (method, found) {
+            ("GET", Some(object)) => json_response(200, &object),
+            ("POST", _) => {
+                let path = format!("{path}/{}", body["metadata"]["name"].as_str().unwrap());
+                if self.objects.contains_key(&path) {
+                    return status(409, "already exists");
+                }
+                match complaint(&body) {
+                    Some(problem) => status(422, &problem),
+                    None => self.write(&path, body),
+                }
+            }
+            ("PUT", Some(object)) => {
+                let version = &body["metadata"]["resourceVersion"];
+                if *version != object["metadata"]["resourceVersion"] {
+                    return status(409, "the object has been modified");
+                }
+                match complaint(&body) {
+                    Some(problem) => status(422, &problem),
+                    None => self.write(path, body),
+                }
+            }
+            ("PATCH", Some(mut object)) => {
+                for (key, value) in body.as_object().unwrap() {
+                    object[key] = value.clone();
+                }
+                match complaint(&object) {
+                    Some(problem) => status(422, &problem),
+                    None => self.write(path, object),
+                }
+            }
+            _ => status(404, "not found"),
+        }
+    }
+}
+
+/// What the real server does not take.
+fn complaint(object: &Value) -> Option<String> {
+    let micro = |time: &Value| {
+        time.as_str().is_some_and(|time| {
+            let fraction = time.strip_suffix('Z').and_then(|time| time.split_once('.'));
+            fraction.is_some_and(|(_, digits)| digits.len() == 6)
+        })
+    };
+    let text = |key: &str, longest: usize| {
+        let text = object[key].as_str().unwrap_or_default();
+        !text.is_empty() && text.len() <= longest
+    };
+    let name = object["metadata"]["name"].as_str().unwrap();
+    let is_right = match object["kind"].as_str() {
+        Some("Lease") => {
+            let spec = &object["spec"];
+            spec["leaseDurationSeconds"]
+                .as_i64()
+                .is_some_and(|it| it > 0)
+                && spec["leaseTransitions"].as_i64().is_some_and(|it| it >= 0)
+                && micro(&spec["renewTime"])
+                && micro(&spec["acquireTime"])
+        }
+        Some("Event") => {
+            text("reason", 128)
+                && text("action", 128)
+                && text("note", 1024)
+                && text("reportingController", 253)
+                && text("reportingInstance", 128)
+                && ["Normal", "Warning"]
+                    .map(Some)
+                    .contains(&object["type"].as_str())
+                && micro(&object["eventTime"])
+                && object["regarding"]["kind"] == "Node"
+                && object["metadata"]["namespace"] == "default"
+                && (object["series"].is_null()
+                    || object["series"]["count"].as_i64().is_some_and(|it| it >= 2))
+        }
+        _ => false,
+    };
+    (!is_right || name.len() > 253).then(|| format!("{object} is invalid"))
+}
+
 async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response<Body> {
+    let (parts, body) = request.into_parts();
+    let body = axum::body::to_bytes(body, 1 << 20)
+        .await
+        .unwrap_or_default();
+    let request = Request::from_parts(parts, ());
     let path = request.uri().path().to_owned();
     let query = request.uri().query().unwrap_or_default().to_owned();
     let parameter = |name: &str| {
@@ -153,6 +329,9 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     {
         return status(401, "Unauthorized");
     }
+    if let Some(code) = played.fault {
+        return status(code, "the server is unwell");
+    }
     let watches = parameter("watch").is_some();
     let refused = played.refused.get(&path).copied();
     match refused.or(played.refused_watches.filter(|_| watches)) {
@@ -160,13 +339,26 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
         Some(403) if watches => {
             return status(403, "nodes is forbidden: User \"ci\" cannot watch resource");
         }
-        Some(403) => return status(403, "nodes is forbidden: User \"ci\" cannot list resource"),
+        Some(403) if path == "/api/v1/nodes" => {
+            return status(403, "nodes is forbidden: User \"ci\" cannot list resource");
+        }
         Some(code) => return status(code, "no"),
         None => {}
     }
+    if ["/leases", "/events"]
+        .iter()
+        .any(|kind| path.contains(kind))
+    {
+        return played.answer_object(request.method().as_str(), &path, &body);
+    }
     if watches {
+        let from = parameter("resourceVersion").and_then(|text| text.parse().ok());
+        let from = from.unwrap_or_default();
+        if from < played.compacted {
+            return status(410, "too old resource version");
+        }
         drop(played);
-        return watch(state, path);
+        return watch(state, path, from);
     }
     let start: usize = parameter("continue").map_or(0, |text| text.parse().unwrap());
     if start > 0 && played.pages_to_forget > 0 {
@@ -176,7 +368,7 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
     let limit: usize = parameter("limit").map_or(usize::MAX, |text| text.parse().unwrap());
     let all = played.lists.get(&path).cloned().unwrap_or_default();
     let end = all.len().min(start.saturating_add(limit));
-    let mut metadata = json!({"resourceVersion": "7"});
+    let mut metadata = json!({"resourceVersion": played.version().to_string()});
     if end < all.len() {
         metadata["continue"] = json!(end.to_string());
     }
@@ -187,12 +379,23 @@ async fn answer(State(state): State<Shared>, request: Request<Body>) -> Response
 
 /// Says what is to be said, one event a line, and then keeps the connection open; an event `END` ends
 /// the watch, as servers do after a while.
-fn watch(state: Shared, path: String) -> Response<Body> {
-    let events = futures_util::stream::unfold((state, path), |(state, path)| async move {
+fn watch(state: Shared, path: String, from: u64) -> Response<Body> {
+    let start = (state, path, from);
+    let events = futures_util::stream::unfold(start, |(state, path, mut from)| async move {
         loop {
             let next = {
                 let mut played = state.lock().unwrap();
-                (!played.to_say.is_empty()).then(|| played.to_say.remove(0))
+                if played.fault.is_some() || from < played.compacted {
+                    return None;
+                }
+                let news = played.history.iter().find(|(version, _)| *version > from);
+                match news.cloned() {
+                    Some((version, event)) => {
+                        from = version;
+                        Some(event)
+                    }
+                    None => (!played.to_say.is_empty()).then(|| played.to_say.remove(0)),
+                }
             };
             let Some(event) = next else {
                 tokio::time::sleep(Duration::from_millis(20)).await;
@@ -208,7 +411,7 @@ fn watch(state: Shared, path: String) -> Response<Body> {
                 }
             }
             let line = Ok::<_, std::io::Error>(Bytes::from(format!("{event}\n")));
-            return Some((line, (state, path)));
+            return Some((line, (state, path, from)));
         }
     });
     let body = Body::from_stream(events);
@@ -219,11 +422,17 @@ fn watch(state: Shared, path: String) -> Response<Body> {
 }
 
 fn status(code: u16, message: &str) -> Response<Body> {
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        410 => "Expired",
+        _ => "",
+    };
     json_response(
         code,
         &json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": message, "reason": "", "code": code,
+            "message": message, "reason": reason, "code": code,
         }),
     )
 }

@@ -159,3 +159,51 @@ fn the_cron_job_gives_arguments_that_the_program_takes() {
     assert_eq!(job["metadata"]["namespace"], account["namespace"]);
     assert_eq!(job["spec"]["jobTemplate"]["spec"]["backoffLimit"], json!(0));
 }
+
+/// What the pods of a fleet are told, with files of this machine in place of theirs.
+#[test]
+fn the_pods_of_a_fleet_get_arguments_that_the_program_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let cache = folder.path().join("cache").display().to_string();
+    let config = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/it/support/empty-config.json"
+    );
+    for (file, pod, environment) in [
+        ("follow", "/spec/template/spec", None),
+        ("job", "/spec/template/spec", Some("3")),
+        ("cronjob", "/spec/jobTemplate/spec/template/spec", None),
+    ] {
+        let manifest = &documents(&format!("kubernetes/fleet/{file}.yaml"))[0];
+        let pod = manifest.pointer(pod).unwrap();
+        let arguments = pod["containers"][0]["args"].as_array().unwrap();
+        let arguments = arguments.iter().map(|argument| {
+            let argument = argument.as_str().unwrap();
+            argument
+                .replace(
+                    "/fleet/fleet.toml",
+                    &format!("{TEMPLATES}/kubernetes/fleet/fleet.toml"),
+                )
+                .replace("/registry/config.json", config)
+                .replace("/tmp/cache", &cache)
+                // The port may be taken here.
+                .replace("--listen=:8080", "--listen=127.0.0.1:0")
+        });
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("wincimg"));
+        command.args(arguments).env("KUBECONFIG", "/nowhere/config");
+        command.env_remove("JOB_COMPLETION_INDEX");
+        if let Some(index) = environment {
+            command.env("JOB_COMPLETION_INDEX", index);
+        }
+        let ended = command.assert().code(3);
+        ended.stderr(contains("cannot find out which cluster to ask"));
+        let account = &documents("kubernetes/fleet/rbac.yaml")[1]["metadata"];
+        assert_eq!(pod["serviceAccountName"], account["name"], "{file}");
+        assert_eq!(manifest["metadata"]["namespace"], account["namespace"]);
+    }
+    let job = &documents("kubernetes/fleet/job.yaml")[0];
+    let shards = format!("--shards={}", job["spec"]["completions"]);
+    let arguments = &job["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert!(arguments.as_array().unwrap().contains(&json!(shards)));
+    assert_eq!(job["spec"]["completionMode"], "Indexed");
+}

@@ -111,6 +111,12 @@ impl Diagnose for LiveError {
             Self::Broken { .. } | Self::Silent { .. } => {
                 "check with `kubectl get nodes` in the same context"
             }
+            // Nothing can be made in a namespace that is not there.
+            Self::Refused {
+                code: 404, what, ..
+            } if what.starts_with("create ") => {
+                "name a namespace that is there: `kubectl get namespaces`"
+            }
             Self::Forbidden { granted_by, .. } => {
                 return Some(format!(
                     "kubectl apply -f {granted_by} grants what is needed"
@@ -128,8 +134,13 @@ impl LiveError {
         matches!(self, Self::Refused { code: 410, .. })
     }
 
+    /// Asking again helps nobody: there is no right to it, or no such place.
+    pub fn is_for_good(&self) -> bool {
+        self.is_refusal() || matches!(self, Self::Config(_) | Self::Refused { code: 404, .. })
+    }
+
     /// Whoever asks has no right to it, and will not get it by asking again.
-    pub fn is_refusal(&self) -> bool {
+    pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Unauthorized { .. } | Self::Forbidden { .. })
     }
 }

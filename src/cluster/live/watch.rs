@@ -10,7 +10,7 @@ use kube::core::WatchEvent;
 use kube::core::params::WatchParams;
 use kube::core::request::Request;
 
-use super::{Cluster, LiveError, NODES, PATIENCE};
+use super::{Cluster, LiveError, NODES, NodeReference, PATIENCE};
 use crate::cluster::nodes::{NodeList, NodeObject};
 
 /// A server ends a watch about every five minutes anyway; this keeps it from being the network's
@@ -35,7 +35,7 @@ const FAILURES: usize = 20;
 type Events = Pin<Box<dyn Stream<Item = Result<WatchEvent<NodeObject>, kube::Error>> + Send>>;
 
 /// The nodes of a cluster at one moment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct NodeSnapshot {
     known: BTreeMap<String, NodeObject>,
     version: String,
@@ -78,6 +78,18 @@ impl NodeSnapshot {
         }
         list
     }
+
+    /// Each Windows node, alone in a list.
+    pub fn windows(&self) -> impl Iterator<Item = (NodeReference, NodeList)> {
+        self.known.values().filter_map(|object| {
+            let list = alone(object.clone());
+            let reference = NodeReference {
+                name: object.name().to_owned(),
+                uid: object.uid().to_owned(),
+            };
+            (!list.windows.is_empty()).then_some((reference, list))
+        })
+    }
 }
 
 impl NodeWatch {
@@ -92,6 +104,23 @@ impl NodeWatch {
             waits: waits(),
             waiting: VecDeque::new(),
         }
+    }
+
+    /// The same, where the nodes are still to be listed.
+    pub fn unlisted(cluster: Cluster) -> Self {
+        Self::new(cluster, NodeSnapshot::default())
+    }
+
+    /// The nodes as they are now.
+    pub fn nodes(&self) -> &NodeSnapshot {
+        &self.nodes
+    }
+
+    /// Looks for what happens next, and says whether it changed the nodes. It never gives up: whoever
+    /// looks again after a failure waits until it is time to.
+    pub async fn look(&mut self) -> Result<bool, LiveError> {
+        self.step().await?;
+        Ok(!std::mem::take(&mut self.waiting).is_empty())
     }
 
     /// The next change that matters for what starts on a node: heartbeats do not. Fails for good where
@@ -124,6 +153,10 @@ impl NodeWatch {
         let Some(events) = &mut self.events else {
             tokio::time::sleep(self.pause).await;
             self.pause = PAUSE;
+            if self.nodes.version.is_empty() {
+                self.pause = Duration::ZERO;
+                return self.list_again().await;
+            }
             return match open(&self.cluster, &self.nodes.version).await {
                 Ok(events) => {
                     self.events = Some(events);

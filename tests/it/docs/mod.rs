@@ -24,7 +24,7 @@ use stage::Stage;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// How commands begin that cannot run here, and why. Flags of `wincimg` among them are held against its help.
-const NOT_RUN: [(&str, &str); 17] = [
+const NOT_RUN: [(&str, &str); 19] = [
     ("curl ", "needs a release that is published"),
     ("sha256sum ", "needs a release that is published"),
     ("sudo ", "needs a release that is published"),
@@ -55,6 +55,11 @@ const NOT_RUN: [(&str, &str); 17] = [
         "needs wine, and takes its time",
     ),
     ("wincimg check-compat --kube ", "needs a cluster"),
+    ("wincimg fleet follow ", "needs a cluster, and goes on"),
+    (
+        "kubectl apply -k templates/ci/kubernetes/fleet",
+        "needs a cluster",
+    ),
     (
         "kubectl apply -f templates/ci/kubernetes/rbac.yaml",
         "needs a cluster",

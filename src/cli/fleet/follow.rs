@@ -1,0 +1,382 @@
+//! `wincimg fleet follow`: a controller, told what to do by flags and telling what it does by lines.
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use clap::Args;
+use jiff::Zoned;
+use serde_json::{Value, json};
+
+use super::KubeArgs;
+use crate::cli::Answer;
+use crate::cli::build::source_date_epoch;
+use crate::cli::complete;
+use crate::cli::failure::Failure;
+use crate::cli::output::Format;
+use crate::cli::progress::display;
+use crate::cli::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
+use crate::cli::session::Session;
+use crate::cli::stop;
+use crate::cluster::live::{Cluster, LeaseName, LiveError, Terms};
+use crate::diagnose::{Diagnose as _, in_one_line};
+use crate::fleet::follow::{
+    Brought, Happening, NodeState, Outcome, Patience, Settings, Tell as TellHappening, follow,
+    listen,
+};
+use crate::fleet::{Fleet, Run};
+use crate::foreign::Foreign;
+use crate::progress::Tell;
+use crate::rollout::command_line;
+
+/// What grants the rights that it takes.
+const ROLE: &str = "templates/ci/kubernetes/fleet/rbac.yaml";
+
+/// Nodes that are patched or made together come within this time.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// So many things that were said are kept in mind, not to be said again.
+const SAID: usize = 10_000;
+
+/// A shorter lease would be lost by the first slow answer.
+const SHORTEST_LEASE: Duration = Duration::from_secs(1);
+
+/// Keep a fleet's images ready for the nodes of a cluster, as these come and change
+///
+/// It watches the nodes. When one has a build of Windows that is new to the cluster, its images are
+/// made at once. Any number of replicas may run: one does the work, by a Lease, and another takes over
+/// when that one ends. It may be ended at any moment.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    wincimg fleet follow fleet.toml --kube\n  \
+    wincimg fleet follow fleet.toml --kube --listen :8080 --resync 30m\n  \
+    kubectl apply -k templates/ci/kubernetes/fleet\n\n\
+    It prints a line for each image that is made or missing, and for each node whose images are there.\n\
+    The node gets an event that says so. It ends by a signal, and lets another have the lease.")]
+pub(super) struct FollowArgs {
+    /// The list of images
+    #[arg(value_name = "FILE", add = complete::fleets())]
+    file: PathBuf,
+    #[command(flatten)]
+    kube: KubeArgs,
+    /// The Lease by which replicas agree who works [default namespace: the context's, or the pod's own]
+    #[arg(long, value_name = "[NAMESPACE/]NAME", default_value = "wincimg-fleet")]
+    lease: LeaseArgument,
+    /// After this time without a sign of life another replica takes over
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = read_time)]
+    lease_duration: Duration,
+    /// Look at every image again after this time, also where nothing changed
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = read_time)]
+    resync: Duration,
+    /// Try an image that could not be made again after this time; each next wait is twice as long, up
+    /// to --resync
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = read_time)]
+    retry: Duration,
+    /// Serve /metrics, /healthz and /readyz here, without encryption and to whoever asks; :8080 is
+    /// every address of this machine [default: nowhere]
+    #[arg(long, value_name = "[HOST]:PORT")]
+    listen: Option<String>,
+    /// The form of the lines: words, or a JSON object each
+    #[arg(long, value_enum, default_value = "text")]
+    format: Format,
+    #[command(flatten)]
+    base: BaseRegistryArgs,
+    #[command(flatten)]
+    connection: RegistryArgs,
+}
+
+/// A lease's name, in a namespace or not.
+#[derive(Debug, Clone)]
+struct LeaseArgument {
+    namespace: Option<String>,
+    name: String,
+}
+
+impl FromStr for LeaseArgument {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (namespace, name) = match text.split_once('/') {
+            Some((namespace, name)) => (Some(namespace), name),
+            None => (None, text),
+        };
+        let is_name = |name: &str| {
+            let is_known =
+                |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c);
+            !name.is_empty() && name.len() <= 253 && name.chars().all(is_known)
+        };
+        if is_name(name) && namespace.is_none_or(is_name) {
+            Ok(Self {
+                namespace: namespace.map(str::to_owned),
+                name: name.to_owned(),
+            })
+        } else {
+            Err("expected NAME or NAMESPACE/NAME in lower-case letters, digits, - and .".to_owned())
+        }
+    }
+}
+
+impl FollowArgs {
+    pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
+        if !self.kube.kube {
+            let problem = anyhow!("fleet follow watches the nodes of a cluster: --kube is missing");
+            let file = self.file.display().to_string();
+            return Err(Failure::usage(problem).hint(format!(
+                "{}; `wincimg fleet build` takes nodes from a file",
+                command_line(&["wincimg", "fleet", "follow", &file, "--kube"])
+            )));
+        }
+        if self.lease_duration < SHORTEST_LEASE {
+            let problem = anyhow!("invalid --lease-duration: expected at least 1s");
+            return Err(Failure::usage(problem));
+        }
+        let fleet = Fleet::read(&self.file)?;
+        let progress = display(session);
+        let registry = self.connection.connect(Arc::clone(&progress))?;
+        let library = session.cache.library(&registry, &progress);
+        let downloads = session.cache.downloads();
+        let tell = Once::new(session);
+        let run = Run {
+            registry: &registry,
+            base_registry: &self.base.base_registry,
+            library: &library,
+            downloads: &downloads,
+            progress: &progress,
+            tell: &tell,
+            created: source_date_epoch()?,
+            today: Zoned::now().date(),
+        };
+        stop::is_the_usual_end();
+        let undoing = stop::Undoing::begin();
+        let ended = registry_args::run_to_its_end(async {
+            let listener = match &self.listen {
+                Some(place) => Some(
+                    listen(place)
+                        .await
+                        .with_context(|| format!("cannot listen at {place}"))?,
+                ),
+                None => None,
+            };
+            let cluster = Cluster::connect(self.kube.context.as_deref()).await?;
+            let cluster = cluster.granted_by(ROLE);
+            let settings = self.settings(cluster.namespace());
+            let lines = Lines::new(session, self.format);
+            let asked = async {
+                stop::asked().await;
+            };
+            Ok(follow(cluster, fleet, run, settings, listener, lines.tell(), asked).await?)
+        });
+        drop(undoing);
+        ended.map(|()| Answer::Yes)
+    }
+
+    fn settings(&self, namespace: &str) -> Settings {
+        let namespace = self.lease.namespace.as_deref().unwrap_or(namespace);
+        let file = self.file.display().to_string();
+        Settings {
+            lease: LeaseName {
+                namespace: namespace.to_owned(),
+                name: self.lease.name.clone(),
+            },
+            identity: identity(),
+            terms: Terms {
+                duration: self.lease_duration,
+            },
+            resync: self.resync,
+            patience: Patience {
+                first: self.retry,
+                longest: self.resync.max(self.retry),
+            },
+            settle: SETTLE,
+            next_command: command_line(&["wincimg", "fleet", "check", &file, "--kube"]),
+        }
+    }
+}
+
+/// A name that people find their way by, and that nobody else has: also not this one's container when
+/// it was started again.
+fn identity() -> String {
+    let mut names = ["POD_NAME", "HOSTNAME", "COMPUTERNAME"]
+        .into_iter()
+        .filter_map(|variable| std::env::var(variable).ok());
+    let name = names.find(|name| !name.is_empty());
+    let name: String = name
+        .as_deref()
+        .unwrap_or("wincimg")
+        .chars()
+        .take(63)
+        .collect();
+    let chance = RandomState::new().hash_one(std::process::id());
+    format!("{name}_{chance:016x}")
+}
+
+/// Says things once, however often they come up.
+struct Once<'a> {
+    session: &'a Session,
+    said: Mutex<HashSet<String>>,
+}
+
+impl<'a> Once<'a> {
+    fn new(session: &'a Session) -> Self {
+        let said = Mutex::default();
+        Self { session, said }
+    }
+
+    fn is_new(&self, message: &str) -> bool {
+        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        if said.len() >= SAID {
+            said.clear();
+        }
+        said.insert(message.to_owned())
+    }
+}
+
+impl Tell for Once<'_> {
+    fn note(&self, message: &dyn Display) {
+        let message = message.to_string();
+        if self.is_new(&message) {
+            self.session.note(message);
+        }
+    }
+
+    fn warn(&self, message: &dyn Display) {
+        let message = message.to_string();
+        if self.is_new(&message) {
+            self.session.warn(message);
+        }
+    }
+}
+
+/// What happens, as lines: images and nodes on stdout, the controller's own state on stderr.
+struct Lines {
+    session: Session,
+    format: Format,
+}
+
+impl Lines {
+    fn new(session: &Session, format: Format) -> Self {
+        Self {
+            session: Session {
+                quiet: session.quiet,
+                colour: session.colour,
+                cache: session.cache.clone(),
+            },
+            format,
+        }
+    }
+
+    fn tell(self) -> TellHappening {
+        Arc::new(move |happening| self.take(&happening))
+    }
+
+    fn take(&self, happening: &Happening<'_>) {
+        match happening {
+            Happening::Leads => self
+                .session
+                .note("holds the lease: does the work from now on"),
+            Happening::Stopped => self.session.warn("lost the lease: does no work any more"),
+            Happening::Waits(Some(holder)) => self.session.note(format_args!(
+                "waits: {holder} holds the lease and does the work"
+            )),
+            Happening::Waits(None) => self.session.note("waits for the lease"),
+            Happening::Trouble(error) => self.warn(error),
+            Happening::Image(brought) => self.image(brought),
+            Happening::Node(node, state) => self.node(&node.name, state),
+        }
+    }
+
+    fn warn(&self, error: &LiveError) {
+        let hint = error.hint();
+        let hint = hint.map_or_else(String::new, |hint| format!("; {hint}"));
+        self.session
+            .warn(format_args!("{}{hint}", in_one_line(error)));
+    }
+
+    fn image(&self, brought: &Brought) {
+        let Brought {
+            entry,
+            build,
+            outcome,
+        } = brought;
+        let (state, words, problem, hint) = match outcome {
+            Outcome::Ready => ("ready", format!("{entry} is there for {build}"), None, None),
+            Outcome::Made => ("made", format!("made {entry} for {build}"), None, None),
+            Outcome::Missing { problem, hint } => (
+                "missing",
+                format!("{entry} is missing for {build}: {problem}"),
+                Some(problem),
+                hint.as_ref(),
+            ),
+        };
+        let line = json!({
+            "image": entry, "build": build, "state": state, "problem": problem, "hint": hint,
+        });
+        self.print(&words, &line);
+        if let (Format::Text, Some(hint)) = (self.format, hint) {
+            self.session.note(hint);
+        }
+    }
+
+    fn node(&self, name: &str, state: &NodeState) {
+        let (state, words, missing) = match state {
+            NodeState::Ready(count) => {
+                let words = match count {
+                    1 => format!("node {name}: its image is there"),
+                    count => format!("node {name}: all {count} images are there"),
+                };
+                ("ready", words, Vec::new())
+            }
+            NodeState::Missing { missing, of } => {
+                let missing: Vec<&String> = missing.keys().collect();
+                let words = format!("node {name}: {} of {of} images missing", missing.len());
+                ("missing", words, missing)
+            }
+            NodeState::Unknown => return,
+        };
+        let line = json!({"node": name, "state": state, "missing": missing});
+        self.print(&words, &line);
+    }
+
+    fn print(&self, words: &str, line: &Value) {
+        let mut out = io::stdout().lock();
+        // Who reads no more does not end the work.
+        let _ = match self.format {
+            Format::Text => writeln!(out, "{}", Foreign(words)),
+            Format::Json => writeln!(out, "{line}"),
+        };
+        let _ = out.flush();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_lease_is_named_with_its_namespace_or_without() {
+        let read = |text: &str| {
+            let lease: LeaseArgument = text.parse().ok()?;
+            Some((lease.namespace, lease.name))
+        };
+        assert_eq!(read("fleet"), Some((None, "fleet".to_owned())));
+        let both = (Some("shop".to_owned()), "fleet-2".to_owned());
+        assert_eq!(read("shop/fleet-2"), Some(both));
+        for text in ["", "/", "a/", "/b", "a/b/c", "Fleet", "a b"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn nobody_is_called_as_another() {
+        assert_ne!(identity(), identity());
+        assert!(identity().len() <= 128);
+    }
+}

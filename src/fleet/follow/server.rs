@@ -1,0 +1,106 @@
+//! `/metrics`, `/healthz` and `/readyz`, and nothing else.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+use super::metrics::{self, Metrics};
+
+/// As many connections are served at once; more wait.
+const CONNECTIONS: usize = 64;
+
+/// Who has not said what is wanted by then is not waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Listens at `HOST:PORT`, or everywhere at `:PORT`.
+pub async fn listen(place: &str) -> io::Result<TcpListener> {
+    if let Some(port) = place.strip_prefix(':').and_then(|port| port.parse().ok()) {
+        // The first takes IPv4 too, where the system has IPv6 at all.
+        let everywhere: [SocketAddr; 2] = [
+            (Ipv6Addr::UNSPECIFIED, port).into(),
+            (Ipv4Addr::UNSPECIFIED, port).into(),
+        ];
+        return TcpListener::bind(&everywhere[..]).await;
+    }
+    let addresses: Vec<SocketAddr> = place.to_socket_addrs()?.collect();
+    TcpListener::bind(&addresses[..]).await
+}
+
+/// Serves until it is dropped.
+pub(super) async fn serve(listener: TcpListener, metrics: Arc<Metrics>) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors, for example: that passes.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        while connections.try_join_next().is_some() {}
+        let metrics = Arc::clone(&metrics);
+        connections.spawn(async move {
+            let _place = place;
+            let service = service_fn(|request: Request<Incoming>| {
+                let answer = answer(&metrics, request.method(), request.uri().path());
+                async move { Ok::<_, Infallible>(answer) }
+            });
+            let served = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(PATIENCE)
+                .serve_connection(TokioIo::new(stream), service);
+            // Whoever went away does not want to know.
+            let _ = served.await;
+        });
+    }
+}
+
+fn answer(metrics: &Metrics, method: &Method, path: &str) -> Response<Full<Bytes>> {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n".to_owned());
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(ALLOW, allowed);
+        return response;
+    }
+    let health = |problem: Option<String>| match problem {
+        None => plain(StatusCode::OK, "ok\n".to_owned()),
+        Some(problem) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("{problem}\n")),
+    };
+    match path {
+        "/metrics" => {
+            let mut response = plain(StatusCode::OK, metrics.to_text());
+            let kind = HeaderValue::from_static(metrics::CONTENT_TYPE);
+            response.headers_mut().insert(CONTENT_TYPE, kind);
+            response
+        }
+        "/healthz" => health(metrics.illness()),
+        "/readyz" => health(metrics.hindrance()),
+        _ => plain(
+            StatusCode::NOT_FOUND,
+            "there are /metrics, /healthz and /readyz\n".to_owned(),
+        ),
+    }
+}
+
+fn plain(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}
