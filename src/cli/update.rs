@@ -27,7 +27,7 @@ use crate::engine::delivery::{Delivered, Destination};
 use crate::engine::order::{Means, tell_what_was_looked_at};
 use crate::engine::publication::Outlook;
 use crate::engine::update::{
-    self, Bases, CurrentBase, Obstacle, OwnLayer, Target, UpdateError, UpdateRequest, Updates,
+    self, CurrentBase, Obstacle, OwnLayer, Target, UpdateRequest, Updates,
 };
 use crate::oci::base::warning;
 use crate::oci::prefix::{PrefixError, RegistryPrefix};
@@ -131,11 +131,6 @@ impl Update {
         let progress = progress::display(session);
         let registry = self.registry.connect(Arc::clone(&progress))?;
         let library = session.cache.library(&registry, &progress);
-        let bases = Bases::new(
-            &registry,
-            &self.base_registry.base_registry,
-            self.wanted.into(),
-        );
         let means = Means {
             registry: &registry,
             bases: &BaseSearch::new(&registry),
@@ -147,16 +142,18 @@ impl Update {
             image: &image,
             hosts: &targets,
             base: self.base.as_deref(),
+            base_registry: &self.base_registry.base_registry,
+            wanted: self.wanted.into(),
             is_shared: !self.tags.no_index,
             reads_bases: !self.check,
         };
         let work = async {
-            let planned = update::plan(&request, &bases, &means).await;
+            let planned = update::plan(&request, &means).await;
             for warning in library.take_warnings() {
                 session.warn(warning);
             }
             let updates = planned.inspect_err(|error| {
-                if let UpdateError::Resolve(error) = error {
+                if let Some(error) = error.of_search() {
                     tell_what_was_looked_at(error, session);
                 }
             })?;

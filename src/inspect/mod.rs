@@ -59,7 +59,7 @@ use serde::{Serialize, Serializer};
 use crate::diagnose::{Blame, Diagnose};
 use crate::diagnose::{Excerpt, in_one_line};
 use crate::oci::copy::PlatformFilter;
-use crate::oci::document::{Digest, Image};
+use crate::oci::document::{Digest, Document, Image};
 use crate::oci::store::{Source, StoreError};
 use crate::progress::Progress;
 use crate::windows::registry::Root;
@@ -199,6 +199,15 @@ pub async fn windows_images(
     platforms: &[PlatformFilter],
 ) -> Result<Vec<Image>, InspectError> {
     let document = source.resolve(name).await?;
+    windows_images_in(source, document, platforms).await
+}
+
+/// The same of a document that was read already.
+pub async fn windows_images_in(
+    source: &Source,
+    document: Document,
+    platforms: &[PlatformFilter],
+) -> Result<Vec<Image>, InspectError> {
     let chosen = select::choose(source, document, platforms).await?;
     if chosen.images.is_empty() {
         // What cannot be read may be what is meant.

@@ -51,14 +51,19 @@ fn write_update(update: &PlannedUpdate, out: &mut dyn Write) -> io::Result<()> {
     }
     match &update.verdict {
         Verdict::UpToDate => writeln!(out, "  up to date"),
+        Verdict::Moves if update.own.is_empty() => {
+            writeln!(out, "  can be moved: it has no layer of its own")
+        }
         Verdict::Moves => {
             let layers = update.own.len();
             let bytes: u64 = update.own.iter().map(|layer| layer.size).sum();
             let word = if layers == 1 { "layer" } else { "layers" };
-            let how = if update.own.iter().any(|it| it.compared == Compared::Bases) {
-                "mean the same on both bases"
-            } else {
-                "stay in folders of their own"
+            let is_compared = update.own.iter().any(|it| it.compared == Compared::Bases);
+            let how = match (is_compared, layers) {
+                (true, 1) => "means the same on both bases",
+                (true, _) => "mean the same on both bases",
+                (false, 1) => "stays in folders of its own",
+                (false, _) => "stay in folders of their own",
             };
             writeln!(
                 out,

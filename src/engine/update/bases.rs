@@ -5,13 +5,12 @@
 //! the repositories of Windows are asked for the image's version, and the longest run of layers
 //! decides.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use futures_util::future::join_all;
-use tokio::sync::OnceCell;
 
 use super::error::UpdateError;
+use crate::engine::bases::Wanted;
+use crate::engine::order::Means;
+use crate::engine::plans::PlanError;
 use crate::inspect::InspectError;
 use crate::inspect::windows_images;
 use crate::oci::base::{
@@ -19,7 +18,6 @@ use crate::oci::base::{
 };
 use crate::oci::document::{Digest, Image};
 use crate::oci::reference::{Reference, known_as, parse_reference};
-use crate::oci::remote::Registry;
 use crate::oci::store::{Source, StoreError};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
@@ -30,16 +28,13 @@ const MICROSOFT: &str = "mcr.microsoft.com";
 /// Where images without a word about their base come from.
 const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
 
-/// Bases as they were found so far. Images of one run share them, and each is asked for once.
-pub struct Bases<'a> {
-    registry: &'a Registry,
-    base_registry: &'a BaseRegistry,
+/// Where bases are looked for.
+pub(super) struct Bases<'a> {
+    pub(super) means: &'a Means<'a>,
+    pub(super) base_registry: &'a BaseRegistry,
+    /// How close they have to be to the hosts.
     pub(super) wanted: Match,
-    found: Mutex<HashMap<Question, Answer>>,
 }
-
-type Question = (String, Vec<HostBuild>, Match);
-type Answer = Arc<OnceCell<Arc<Vec<Resolution>>>>;
 
 /// The base that an image was built on.
 #[derive(Debug, Clone)]
@@ -72,15 +67,23 @@ struct Says {
     digest: Option<Digest>,
 }
 
-impl<'a> Bases<'a> {
-    /// Bases from a registry, as near to the hosts as is wanted.
-    pub fn new(registry: &'a Registry, base_registry: &'a BaseRegistry, wanted: Match) -> Self {
-        Self {
-            registry,
-            base_registry,
-            wanted,
-            found: Mutex::default(),
-        }
+impl Bases<'_> {
+    /// Whether a base is Windows with no program above it: by its repository in the registry of bases,
+    /// or by Microsoft's name for it behind a mirror's.
+    pub(super) fn is_windows_alone(&self, base: &Reference) -> bool {
+        USUAL.iter().any(|short| {
+            let Ok(known) = self.base_registry.repository(short) else {
+                return false;
+            };
+            let (host, path) = (base.registry(), base.repository());
+            let known = (known.repository.registry(), known.repository.repository());
+            let long = NAMES.iter().find(|(name, _)| name == short);
+            let is_mirrors = long.is_some_and(|(_, long)| {
+                let before = path.strip_suffix(long);
+                before.is_some_and(|before| before.ends_with(&format!("{MICROSOFT}/")))
+            });
+            known == (host, path) || is_mirrors
+        })
     }
 
     /// The images that fit some hosts, in their order.
@@ -88,7 +91,7 @@ impl<'a> Bases<'a> {
         &self,
         named: &NamedBase,
         hosts: &[HostBuild],
-    ) -> Result<Arc<Vec<Resolution>>, ResolveError> {
+    ) -> Result<Vec<Resolution>, PlanError> {
         self.resolve(named, hosts, self.wanted).await
     }
 
@@ -96,18 +99,15 @@ impl<'a> Bases<'a> {
         &self,
         named: &NamedBase,
         hosts: &[HostBuild],
-        wanted: Match,
-    ) -> Result<Arc<Vec<Resolution>>, ResolveError> {
-        let question = (format!("{named:?}"), hosts.to_vec(), wanted);
-        let answer = {
-            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(found.entry(question).or_default())
+        matched: Match,
+    ) -> Result<Vec<Resolution>, PlanError> {
+        let wanted = Wanted {
+            registry: self.base_registry,
+            hosts,
+            matched,
         };
-        let resolved = answer.get_or_try_init(async || {
-            let found = named.resolve(self.registry, hosts, wanted).await?;
-            Ok(Arc::new(found))
-        });
-        resolved.await.map(Arc::clone)
+        let text = format!("{named:?}");
+        self.means.bases.named(&text, named, &wanted).await
     }
 
     /// The base that an image was built on: the one that is named by the user, by the image, or by its
@@ -238,7 +238,7 @@ impl<'a> Bases<'a> {
     ) -> Result<Option<Found>, UpdateError> {
         for reference in exactly {
             let here = self.here(reference);
-            let source = Source::Registry(self.registry.repository(&here));
+            let source = Source::Registry(self.means.registry.repository(&here));
             let which = here.digest().or(here.tag());
             let images = match windows_images(&source, which, &[]).await {
                 Ok(images) => images,
@@ -266,8 +266,10 @@ impl<'a> Bases<'a> {
                     image: base.image.clone(),
                 }))
             }
-            Err(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
+            Err(error) => match error.search() {
+                Some(ResolveError::NothingFits(_) | ResolveError::NoBaseTags { .. }) => Ok(None),
+                _ => Err(error.into()),
+            },
         }
     }
 
@@ -295,7 +297,11 @@ impl<'a> Bases<'a> {
         let looks = asked.iter().map(async |(_, named)| {
             match self.at(named, &[], image, version).await {
                 // Not every mirror has all of them.
-                Err(UpdateError::Resolve(ResolveError::NoRepository { .. })) => Ok(None),
+                Err(UpdateError::Base(error))
+                    if matches!(error.search(), Some(ResolveError::NoRepository { .. })) =>
+                {
+                    Ok(None)
+                }
                 answer => answer,
             }
         });

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use super::carry::{self, Called};
 use super::error::UpdateError;
-use super::{Updates, make};
+use super::{PlannedUpdate, Updates, Verdict};
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
+use crate::engine::direct::{Assembled, Carried};
 use crate::engine::order::Means;
 use crate::engine::plans::PlannedImage;
-use crate::engine::publication::{IndexWhen, Naming, Publication};
+use crate::engine::publication::{IndexWhen, Naming, Publication, TaggedImage};
 use crate::oci::document::Flavour;
 use crate::oci::reference::Reference;
 use crate::windows::compat::generation;
@@ -89,4 +91,49 @@ fn existing(updates: &Updates, target: &Target<'_>, means: &Means<'_>) -> Existi
         }
     }
     Existing::Replace
+}
+
+/// Makes the images of a publication, in their order: documents alone, as their layers are there.
+fn make(publication: &Publication<'_>, updates: &Updates) -> Result<Vec<Assembled>, UpdateError> {
+    let images = publication.images.iter();
+    images.map(|image| make_one(image, updates)).collect()
+}
+
+fn make_one(image: &TaggedImage<'_>, updates: &Updates) -> Result<Assembled, UpdateError> {
+    let mut all = updates.updates.iter();
+    let is_it = |update: &&PlannedUpdate| std::ptr::eq(&raw const update.planned, image.planned);
+    let same_base = |update: &&PlannedUpdate| update.planned.plan == image.planned.plan;
+    let update = all.clone().find(is_it).or_else(|| all.find(same_base));
+    let Some(update) = update else {
+        unreachable!("a publication is of the images that were planned for it");
+    };
+    if update.verdict == Verdict::UpToDate {
+        return Ok(Assembled {
+            image: update.from.clone(),
+            added: Vec::new(),
+            carried: Some(Carried {
+                source: updates.source.clone(),
+                layers: update.from.manifest().layers.clone(),
+                has_base: true,
+            }),
+        });
+    }
+    let called = Called {
+        name: &update.planned.base.for_people(),
+        note: update.notes_base,
+    };
+    let new = &update.planned.base.image;
+    Ok(Assembled {
+        image: carry::carried(&update.from, &update.old, new, &called)?,
+        added: Vec::new(),
+        carried: Some(Carried {
+            source: updates.source.clone(),
+            layers: update
+                .own
+                .iter()
+                .map(|layer| layer.descriptor.clone())
+                .collect(),
+            has_base: false,
+        }),
+    })
 }

@@ -2,6 +2,7 @@
 
 use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::engine::delivery::DeliveryError;
+use crate::engine::plans::PlanError;
 use crate::engine::publication::PublicationError;
 use crate::inspect::base::FactsError;
 use crate::inspect::library::LibraryError;
@@ -76,7 +77,7 @@ pub enum UpdateError {
     },
     /// No base fits a host, or none could be looked for.
     #[error(transparent)]
-    Resolve(#[from] ResolveError),
+    Base(#[from] PlanError),
     /// One of its layers could not be read.
     #[error(transparent)]
     Layer(#[from] LayerError),
@@ -104,6 +105,16 @@ pub enum UpdateError {
     Document(#[from] DocumentError),
 }
 
+impl UpdateError {
+    /// What a search for a base ended with, where it is that.
+    pub fn of_search(&self) -> Option<&ResolveError> {
+        match self {
+            Self::Base(error) => error.search(),
+            _ => None,
+        }
+    }
+}
+
 impl From<DeliveryError> for UpdateError {
     fn from(error: DeliveryError) -> Self {
         Self::Delivery(Box::new(error))
@@ -115,7 +126,7 @@ impl Diagnose for UpdateError {
         Some(match self {
             Self::Image(error) => return error.hint(),
             Self::Name(error) => return error.hint(),
-            Self::Resolve(error) => return error.hint(),
+            Self::Base(error) => return error.hint(),
             Self::Layer(error) => return error.hint(),
             Self::Look { source, .. } => return source.hint(),
             Self::Publication(error) => return error.hint(),
@@ -145,7 +156,7 @@ impl Diagnose for UpdateError {
         match self {
             Self::Image(error) => error.blame(),
             Self::Name(error) => error.blame(),
-            Self::Resolve(error) => error.blame(),
+            Self::Base(error) => error.blame(),
             Self::Publication(error) => error.blame(),
             Self::Delivery(error) => error.blame(),
             Self::NotWindows { .. }
@@ -163,7 +174,7 @@ impl Diagnose for UpdateError {
     fn excerpt(&self) -> Option<Excerpt> {
         match self {
             Self::Image(error) => error.excerpt(),
-            Self::Resolve(error) => error.excerpt(),
+            Self::Base(error) => error.excerpt(),
             Self::Delivery(error) => error.excerpt(),
             _ => None,
         }

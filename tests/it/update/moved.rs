@@ -88,7 +88,7 @@ fn what_is_known_of_a_layer_is_not_read_again_and_folders_of_its_own_need_no_loo
     update(&site, &["--check"])
         .assert()
         .code(1)
-        .stdout(contains("can be moved: its 1 layer").and(contains("folders of their own")));
+        .stdout(contains("can be moved: its 1 layer").and(contains("folders of its own")));
     assert_eq!(read(start, own.digest.as_ref()), 1);
     let start = site.requests();
     let report = json_of(&mut update(&site, &["--push"]));
