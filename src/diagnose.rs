@@ -56,10 +56,12 @@ pub fn in_one_line(error: &dyn Error) -> String {
 
 /// Whether a cause only says through which layer of a library the one below it came.
 pub fn is_layer(cause: &dyn Error) -> bool {
-    const LAYERS: [&str; 3] = [
+    const LAYERS: [&str; 5] = [
         "error sending request",
         "client error (Connect)",
         "tcp connect error",
+        "dns error",
+        "error resolving DNS",
     ];
     cause.source().is_some() && LAYERS.contains(&cause.to_string().as_str())
 }
