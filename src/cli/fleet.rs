@@ -14,6 +14,7 @@ use super::Answer;
 use super::build::source_date_epoch;
 use super::check_compat::{Format, more_report};
 use super::complete;
+use super::document_args::DocumentArgs;
 use super::failure::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
 use super::output::{write_json, write_result};
@@ -71,6 +72,8 @@ enum FleetCommand {
 struct BuildArgs {
     #[command(flatten)]
     common: CommonArgs,
+    #[command(flatten)]
+    documents: DocumentArgs,
 }
 
 /// Say what is missing of a fleet, and make nothing
@@ -136,8 +139,12 @@ pub(super) struct KubeArgs {
 impl FleetArgs {
     pub(super) fn run(self, session: &Session) -> Result<Answer, Failure> {
         match self.command {
-            FleetCommand::Build(build) => build.common.run(Mode::Build, session),
-            FleetCommand::Check(check) => check.common.run(Mode::Check, session),
+            FleetCommand::Build(BuildArgs { common, documents }) => {
+                common.run(Mode::Build, &documents, session)
+            }
+            FleetCommand::Check(CheckArgs { common }) => {
+                common.run(Mode::Check, &DocumentArgs::default(), session)
+            }
             FleetCommand::Follow(command) => command.run(session),
             FleetCommand::Schema(SchemaArgs {}) => {
                 write_result(None, |out| write_json(&schema(), out))?;
@@ -148,7 +155,12 @@ impl FleetArgs {
 }
 
 impl CommonArgs {
-    fn run(self, mode: Mode, session: &Session) -> Result<Answer, Failure> {
+    fn run(
+        self,
+        mode: Mode,
+        documents: &DocumentArgs,
+        session: &Session,
+    ) -> Result<Answer, Failure> {
         let shard = self.shard()?;
         let mut fleet = Fleet::read(&self.file)?;
         if let Some(shard) = shard {
@@ -159,6 +171,7 @@ impl CommonArgs {
         let registry = self.connection.connect(Arc::clone(&progress))?;
         let library = session.cache.library(&registry, &progress);
         let downloads = session.cache.downloads();
+        let created = source_date_epoch()?;
         let run = Run {
             registry: &registry,
             base_registry: &self.base.base_registry,
@@ -166,7 +179,8 @@ impl CommonArgs {
             downloads: &downloads,
             progress: &progress,
             tell: session,
-            created: source_date_epoch()?,
+            documents: &documents.wanted(None, Vec::new(), created),
+            created,
             today: Zoned::now().date(),
         };
         let mut report = registry_args::run(async { Ok(bring(&fleet, &nodes, run, mode).await) })?;

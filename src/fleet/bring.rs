@@ -14,12 +14,14 @@ use tokio::sync::Semaphore;
 
 use super::report::{ImageReport, Report, State, Trouble};
 use super::standing::{MadeOf, Reached, Standing};
-use super::{Entry, Fleet};
+use super::update::Updating;
+use super::{Entry, Fleet, Work};
 use crate::cluster::nodes::Node;
 use crate::diagnose::Blame;
 use crate::engine::bases::BaseSearch;
 use crate::engine::choice::{Engine, Reason, Wish};
-use crate::engine::delivery::{Delivery, Destination, Existing};
+use crate::engine::delivery::{Delivery, Destination, Documents, Existing};
+use crate::engine::design::{Design, Named};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
 use crate::engine::order::{Means, Order, UPDATE_LOCK, deliver_directly};
@@ -28,6 +30,7 @@ use crate::engine::publication::{IndexWhen, Line, Naming, Publication};
 use crate::inspect::library::Library;
 use crate::net::Downloads;
 use crate::oci::base::{BaseRegistry, ResolveError};
+use crate::oci::reference::Reference;
 use crate::oci::remote::Registry;
 use crate::progress::{Progress, Tell};
 use crate::recipe::Plan;
@@ -62,6 +65,8 @@ pub struct Run<'a> {
     pub progress: &'a Arc<dyn Progress>,
     /// Who is told what deserves to be read.
     pub tell: &'a dyn Tell,
+    /// Which documents go along with what is built.
+    pub documents: &'a Documents,
     /// The time that new layers carry, where it is not the base's.
     pub created: Option<Timestamp>,
     /// The day on which the support of Windows is looked at.
@@ -71,7 +76,7 @@ pub struct Run<'a> {
 /// Says, and in [`Mode::Build`] makes, what is missing of a fleet for nodes. What fails of one image
 /// stands in its report and stops no other.
 pub async fn bring(fleet: &Fleet, nodes: &[Node], run: Run<'_>, mode: Mode) -> Report {
-    let work = Work {
+    let work = Bringing {
         run,
         mode,
         nodes,
@@ -89,7 +94,7 @@ pub async fn bring(fleet: &Fleet, nodes: &[Node], run: Run<'_>, mode: Mode) -> R
 }
 
 /// What all images share.
-struct Work<'a> {
+struct Bringing<'a> {
     run: Run<'a>,
     mode: Mode,
     nodes: &'a [Node],
@@ -129,7 +134,7 @@ impl Tell for Voice<'_> {
     }
 }
 
-impl Work<'_> {
+impl Bringing<'_> {
     /// One image, whatever becomes of it.
     async fn one(&self, entry: &Entry) -> ImageReport {
         let mut report = ImageReport::new(entry);
@@ -152,33 +157,85 @@ impl Work<'_> {
             progress: self.run.progress,
             tell: &voice,
         };
-        let design = entry.named.read(&voice)?;
-        let is_for_any = design.is_for_any_host()?;
         let nodes = self.nodes.iter().filter(|node| entry.selects(node));
         let nodes: Vec<Node> = nodes.cloned().collect();
-        let hosts = if is_for_any {
-            Vec::new()
-        } else {
-            TargetHost::of_nodes(&nodes)
-        };
-        if hosts.is_empty() && !is_for_any {
+        match &entry.work {
+            Work::Build(named) => {
+                let design = named.read(&voice)?;
+                let building = self.build(entry, named, design, &nodes, &means, report);
+                Box::pin(building).await
+            }
+            Work::Update { image, base } => {
+                let hosts = TargetHost::of_nodes(&nodes);
+                if !self.has_hosts(entry, &hosts, &means, report) {
+                    return Ok(());
+                }
+                self.reach(image).await?;
+                let updating = Updating {
+                    run: &self.run,
+                    mode: self.mode,
+                    entry,
+                    image,
+                    base: base.as_deref(),
+                    hosts: &hosts,
+                    nodes: &nodes,
+                    builds: &self.builds,
+                };
+                Box::pin(updating.settle(&means, report)).await
+            }
+        }
+    }
+
+    /// Notes an image's hosts; says so where there are none.
+    fn has_hosts(
+        &self,
+        entry: &Entry,
+        hosts: &[TargetHost],
+        means: &Means<'_>,
+        report: &mut ImageReport,
+    ) -> bool {
+        for host in hosts {
+            report.of_host(Some(host));
+        }
+        if hosts.is_empty() {
             let selector = entry.selector.as_ref();
             let which = selector.map_or_else(String::new, |it| format!(" that {it} selects"));
-            voice.warn(&format_args!(
+            means.tell.warn(&format_args!(
                 "line {}: there is no Windows node{which}",
                 entry.line
             ));
-            return Ok(());
         }
-        for host in &hosts {
-            report.of_host(Some(host));
-        }
+        !hosts.is_empty()
+    }
+
+    /// Makes sure that an image's registry answers.
+    async fn reach(&self, reference: &Reference) -> Result<(), Trouble> {
+        let reached = self.reached.check(self.run.registry, reference.registry());
+        reached.await
+    }
+
+    async fn build(
+        &self,
+        entry: &Entry,
+        named: &Named,
+        design: Design,
+        nodes: &[Node],
+        means: &Means<'_>,
+        report: &mut ImageReport,
+    ) -> Result<(), Trouble> {
+        let hosts = if design.is_for_any_host()? {
+            Vec::new()
+        } else {
+            let hosts = TargetHost::of_nodes(nodes);
+            if !self.has_hosts(entry, &hosts, means, report) {
+                return Ok(());
+            }
+            hosts
+        };
         let (Some(reference), Some(name)) = (entry.reference(), &entry.name) else {
             return Err(nameless(entry));
         };
-        self.reached
-            .check(self.run.registry, reference.registry())
-            .await?;
+        self.reach(&reference).await?;
         let base_registry = entry.base_registry.as_ref();
         let mut order = Order {
             design,
@@ -187,7 +244,7 @@ impl Work<'_> {
             matched: entry.matched,
         };
         let standing = Standing::read(self.run.registry, &reference);
-        let planning = plan(&mut order, report, &means);
+        let planning = plan(&mut order, report, means);
         let (standing, images) = tokio::join!(standing, planning);
         let (standing, mut images) = (standing?, images?);
         for image in &mut images {
@@ -229,7 +286,7 @@ impl Work<'_> {
             return Ok(());
         }
         if is_daemons {
-            return Err(needs_daemon(entry, &order, &why));
+            return Err(needs_daemon(entry, named, &order, &why));
         }
         let is_lacking = |image: &PlannedImage| {
             let mut lacking = lacking.iter();
@@ -241,13 +298,13 @@ impl Work<'_> {
         let made = Making {
             work: self,
             entry,
+            named,
             order: &order,
             naming: &naming,
-            nodes: &nodes,
-            voice: &voice,
+            nodes,
             lacking: &lacking,
         };
-        Box::pin(made.make(images, &means, report)).await
+        Box::pin(made.make(images, means, report)).await
     }
 
     /// The tag of one image of an index.
@@ -288,12 +345,12 @@ async fn plan(
 
 /// One image on its way.
 struct Making<'a> {
-    work: &'a Work<'a>,
+    work: &'a Bringing<'a>,
     entry: &'a Entry,
+    named: &'a Named,
     order: &'a Order,
     naming: &'a Naming,
     nodes: &'a [Node],
-    voice: &'a Voice<'a>,
     lacking: &'a [(Plan, MadeOf)],
 }
 
@@ -312,12 +369,13 @@ impl Making<'_> {
         order.bring(&mut images, &mut supply, means).await?;
         let (engine, why) = Wish::Any.choose(images.iter().map(|image| &image.plan));
         if engine == Engine::Docker {
-            return Err(needs_daemon(self.entry, order, &why));
+            return Err(needs_daemon(self.entry, self.named, order, &why));
         }
         order
             .look(&mut images, Purpose::Layers, &mut supply, means)
             .await?;
         let mut publication = Publication::new(&images, self.naming)?;
+        publication.documents = self.documents();
         for image in &mut publication.images {
             let base = image.planned.base.digest();
             let known = self.lacking.iter().find(|(_, made)| made.base == *base);
@@ -331,7 +389,7 @@ impl Making<'_> {
             destinations: &[Destination::Registry(self.entry.registry.clone())],
             flavour: self.entry.flavour,
             existing: Existing::Join,
-            review: &|outlooks| review(outlooks, self.nodes, run.today, self.voice),
+            review: &|outlooks| review(outlooks, self.nodes, run.today, means.tell),
         };
         let compression = self.entry.compression;
         let delivering = deliver_directly(&publication, compression, run.created, &delivery);
@@ -347,9 +405,22 @@ impl Making<'_> {
         Ok(())
     }
 
+    /// The documents that were asked for, with what this image was told by.
+    fn documents(&self) -> Documents {
+        let mut documents = self.work.run.documents.clone();
+        if let Some(told) = &mut documents.provenance {
+            let values = self.named.values.iter().chain(&self.named.arguments);
+            told.arguments = values.map(|(name, _)| name.clone()).collect();
+            told.arguments.sort();
+            told.arguments.dedup();
+            told.source = self.order.design.source();
+        }
+        documents
+    }
+
     /// The command that notes what downloads are.
     fn noting(&self) -> String {
-        let mut words = build_words(self.entry, self.order);
+        let mut words = build_words(self.named, self.order);
         words.push(UPDATE_LOCK.to_owned());
         typed(&words)
     }
@@ -364,16 +435,16 @@ impl Entry {
 }
 
 /// The build of one image by itself, as far as names and hosts go.
-fn build_words(entry: &Entry, order: &Order) -> Vec<String> {
+fn build_words(named: &Named, order: &Order) -> Vec<String> {
     let mut words = vec!["wincimg".to_owned(), "build".to_owned()];
-    words.push(entry.named.image.clone());
+    words.push(named.image.clone());
     for host in &order.hosts {
         words.extend(["--host-build".to_owned(), host.build.version.to_string()]);
     }
-    for (name, value) in &entry.named.values {
+    for (name, value) in &named.values {
         words.extend(["--set".to_owned(), format!("{name}={value}")]);
     }
-    for (name, value) in &entry.named.arguments {
+    for (name, value) in &named.arguments {
         words.extend(["--build-arg".to_owned(), format!("{name}={value}")]);
     }
     words
@@ -385,8 +456,8 @@ fn typed(words: &[String]) -> String {
 }
 
 /// What only a daemon can make.
-fn needs_daemon(entry: &Entry, order: &Order, why: &Reason) -> Trouble {
-    let mut words = build_words(entry, order);
+fn needs_daemon(entry: &Entry, named: &Named, order: &Order, why: &Reason) -> Trouble {
+    let mut words = build_words(named, order);
     let name = entry.name.clone().unwrap_or_default();
     let registry = entry.registry.to_string();
     for (flag, value) in [

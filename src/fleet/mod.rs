@@ -11,6 +11,7 @@ pub mod follow;
 mod report;
 mod shard;
 mod standing;
+mod update;
 
 use crate::cluster::selector::LabelSelector;
 use crate::engine::design::Named;
@@ -39,10 +40,10 @@ pub struct Fleet {
 pub struct Entry {
     /// Where it stands in the file.
     pub line: usize,
-    /// What is built, as it stands there.
-    pub build: String,
+    /// What it is made from, as it stands there.
+    pub from: String,
     /// The same, with all that is said besides.
-    pub named: Named,
+    pub work: Work,
     /// Where it is pushed to.
     pub registry: RegistryPrefix,
     /// Its name; none where only what is built has it, and that cannot be read.
@@ -63,6 +64,20 @@ pub struct Entry {
     pub flavour: Option<Flavour>,
 }
 
+/// How an image is made.
+#[derive(Debug, Clone)]
+pub enum Work {
+    /// It is built.
+    Build(Named),
+    /// It is put on another base, without its sources.
+    Update {
+        /// What it is now.
+        image: Reference,
+        /// What it was built on, where the file says so.
+        base: Option<String>,
+    },
+}
+
 impl Fleet {
     /// The part that belongs to one of several.
     #[must_use]
@@ -79,9 +94,9 @@ impl Entry {
         self.registry.join(&format!("{name}:{}", self.tag)).ok()
     }
 
-    /// What it is called: by its tag, or what is built where nobody can read that.
+    /// What it is called: by its tag, or what it is made from where nobody can read that.
     pub fn label(&self) -> String {
         let reference = self.reference();
-        reference.map_or_else(|| self.build.clone(), |reference| reference.to_string())
+        reference.map_or_else(|| self.from.clone(), |reference| reference.to_string())
     }
 }

@@ -41,10 +41,10 @@ pub struct Summary {
 /// One image of the fleet.
 #[derive(Debug, Clone, Serialize)]
 pub struct ImageReport {
-    /// The tag of its index; what is built where nobody knows its name.
+    /// The tag of its index; what it is made from where nobody knows its name.
     pub reference: String,
-    /// What is built, as it stands in the file.
-    pub build: String,
+    /// What it is made from, as it stands in the file.
+    pub from: String,
     /// The line where it stands.
     pub line: usize,
     /// Each build of Windows among its nodes.
@@ -170,7 +170,7 @@ impl ImageReport {
     pub(super) fn new(entry: &Entry) -> Self {
         Self {
             reference: entry.label(),
-            build: entry.build.clone(),
+            from: entry.from.clone(),
             line: entry.line,
             builds: Vec::new(),
             problem: None,

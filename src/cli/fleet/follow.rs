@@ -26,6 +26,7 @@ use crate::cli::session::Session;
 use crate::cli::stop;
 use crate::cluster::live::{Cluster, LeaseName, LiveError, Terms};
 use crate::diagnose::{Diagnose as _, in_one_line};
+use crate::engine::delivery::Documents;
 use crate::fleet::follow::{
     Brought, Happening, NodeState, Outcome, Patience, Settings, Tell as TellHappening, follow,
     listen,
@@ -149,6 +150,7 @@ impl FollowArgs {
             downloads: &downloads,
             progress: &progress,
             tell: &tell,
+            documents: &Documents::default(),
             created: source_date_epoch()?,
             today: Zoned::now().date(),
         };

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use toml::Spanned;
 
-use super::{FleetError, FleetFile, Origin};
+use super::shape::FleetFile;
+use super::{FleetError, Origin};
 use crate::diagnose::nearest;
 use crate::engine::design::Named;
 use crate::fleet::Entry;
@@ -67,7 +68,7 @@ pub(super) fn check_tags(
 ) -> Result<(), FleetError> {
     let twice = |reference: &Reference, one: usize, other: usize| {
         let (first, second) = (one.min(other), one.max(other));
-        let start = file.image[second].build.span().start;
+        let start = file.image[second].start();
         let problem = format!(
             "{reference} is the tag of two images: of this one, and of the one in line {}",
             entries[first].line
