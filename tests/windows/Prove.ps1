@@ -86,7 +86,7 @@ function Invoke-Check {
     }
     $watch = [System.Diagnostics.Stopwatch]::StartNew()
     try {
-        $found = (& $Check.Body | Out-String).Trim()
+        $found = (@(& $Check.Body) -join ' ').Trim()
         $status = 'passed'
     } catch [System.OperationCanceledException] {
         $found = $_.Exception.Message
@@ -333,6 +333,12 @@ function Get-TypeNumber {
     [Convert]::ToUInt32($Type, 16)
 }
 
+# Text as a console of any code page leaves it; hive-values compares every byte.
+function ConvertTo-PlainText {
+    param([string] $Text)
+    $Text -replace '[^\x20-\x7e]', '?'
+}
+
 # What `reg query` prints of a value's data.
 function Format-RegData {
     param([psobject] $Change)
@@ -350,7 +356,8 @@ function Get-RegValue {
     param([string] $Output, [string] $Name)
     if ($Name -eq '') { $Name = '(Default)' }
     $pattern = '(?m)^ {4}' + [regex]::Escape($Name) + ' {4}(REG_[A-Z_]+)(?: {4}(.*?))?\r?$'
-    $match = [regex]::Match($Output, $pattern, [System.Text.RegularExpressions.RegexOptions]::IgnoreCase)
+    $lines = ($Output -split "`r?`n" | ForEach-Object { ConvertTo-PlainText $_ }) -join "`n"
+    $match = [regex]::Match($lines, $pattern, [System.Text.RegularExpressions.RegexOptions]::IgnoreCase)
     if ($match.Success) { New-Object psobject -Property @{ Type = $match.Groups[1].Value; Data = $match.Groups[2].Value } }
 }
 
@@ -372,13 +379,13 @@ function Test-RegistryInContainer {
         }
         if (-not $isThere) { $wrong += "$($change.key): $($ended.Error.Trim())"; continue }
         if ($change.action -eq 'create_key') { continue }
-        $value = Get-RegValue -Output $ended.Output -Name $change.name
+        $value = Get-RegValue -Output $ended.Output -Name (ConvertTo-PlainText $change.name)
         if ($change.action -eq 'delete_value') {
             if ($null -ne $value) { $wrong += "$($change.key) $($change.name) is there" }
             continue
         }
         $type = 'REG_' + $change.type.ToUpperInvariant()
-        $data = Format-RegData $change
+        $data = ConvertTo-PlainText (Format-RegData $change)
         if ($null -eq $value) {
             $wrong += "$($change.key) $($change.name) is not there"
         } elseif ($value.Type -ne $type -or $value.Data -ne $data) {
@@ -651,7 +658,7 @@ Register-Check -Name 'own-layer' -NeedsDocker -Proves "what Windows writes into 
     if (-not (Test-Path -LiteralPath $hives)) { Skip-Check "the daemon keeps layers where this cannot look: $layer" }
     # The delta of the last line, and of the lines before it, in the folders of their layers.
     $copied = @()
-    $chain = @($layer) + @(Read-JsonFile (Join-Path $layer 'layerchain.json'))
+    $chain = @($layer) + (Read-JsonFile (Join-Path $layer 'layerchain.json'))
     for ($at = 0; $at -lt 5 -and $at -lt $chain.Count; $at++) {
         $to = Join-Path $folder ('{0}' -f $at)
         [void] (New-Item -ItemType Directory -Force -Path $to)
@@ -696,7 +703,7 @@ function Test-CommandLine {
             # The first word is the program itself.
             $seen = @($said | Select-Object -Skip 1)
             $same = $seen.Count -eq @($case.arguments).Count
-            for ($at = 0; $same -and $at -lt $seen.Count; $at++) { $same = $seen[$at] -ceq $case.arguments[$at] }
+            for ($at = 0; $same -and $at -lt $seen.Count; $at++) { $same = [string]::Equals($seen[$at], $case.arguments[$at], [System.StringComparison]::Ordinal) }
             if (-not $same) { $wrong += '{0} arrives as [{1}], expected [{2}]' -f $case.line, ($seen -join '|'), (@($case.arguments) -join '|') }
         } catch {
             $wrong += '{0}: {1}' -f $case.line, $_.Exception.Message
@@ -808,13 +815,13 @@ $Proof = (Resolve-Path -LiteralPath $Proof).ProviderPath
 if (-not ('WincimgProof.Hive' -as [type])) { Add-Type -Path (Join-Path $PSScriptRoot 'Proof.cs') }
 
 $chosen = @($script:Checks | Where-Object { $name = $_.Name; @($Only | Where-Object { $name -like $_ }).Count -gt 0 })
-$withoutDocker = ''
-if (@($chosen | Where-Object { $_.NeedsDocker }).Count -gt 0) { $withoutDocker = [string] (Get-DockerProblem) }
+$dockerProblem = ''
+if (@($chosen | Where-Object { $_.NeedsDocker }).Count -gt 0) { $dockerProblem = [string] (Get-DockerProblem) }
 $answers = @()
 try {
     foreach ($check in $chosen) {
         $whyNot = ''
-        if ($check.NeedsDocker) { $whyNot = $withoutDocker }
+        if ($check.NeedsDocker) { $whyNot = $dockerProblem }
         $answer = Invoke-Check -Check $check -WhyNot $whyNot
         Write-Host ('{0,-18} {1,-8} {2}' -f $answer.name, $answer.status, $answer.found)
         $answers += $answer
