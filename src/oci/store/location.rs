@@ -140,12 +140,14 @@ fn scheme_like(name: &str) -> Option<&'static str> {
 
 /// The path up to the first colon, as skopeo reads it; a drive letter's colon is the path's own.
 fn split_path(text: &str, rest: &str) -> Result<(PathBuf, Option<String>), LocationError> {
-    let bytes = rest.as_bytes();
+    // Before a path that Windows takes as it is.
+    let before = if rest.starts_with(r"\\?\") { 4 } else { 0 };
+    let bytes = &rest.as_bytes()[before..];
     let has_drive = bytes.len() > 2
         && bytes[0].is_ascii_alphabetic()
         && bytes[1] == b':'
         && matches!(bytes[2], b'\\' | b'/');
-    let start = if has_drive { 2 } else { 0 };
+    let start = before + if has_drive { 2 } else { 0 };
     let (path, name) = match rest[start..].find(':') {
         Some(colon) => (&rest[..start + colon], Some(&rest[start + colon + 1..])),
         None => (rest, None),
