@@ -271,7 +271,7 @@ fn tell_of(carried: &Carried, session: &Session) {
 fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> {
     let count = report.images.len();
     let beside = report.images.iter().flat_map(|image| &image.beside);
-    let lost = beside.filter(|it| it.outcome == Fate::Failed).count();
+    let failed = beside.filter(|it| it.outcome == Fate::Failed).count();
     let mut failures: Vec<Failure> = report
         .images
         .into_iter()
@@ -281,10 +281,10 @@ fn conclude(report: MirrorReport, session: &Session) -> Result<Answer, Failure> 
         })
         .collect();
     match (failures.pop(), failures.len()) {
-        (None, _) if lost > 0 => {
-            let what = if lost == 1 { "thing" } else { "things" };
+        (None, _) if failed > 0 => {
+            let what = if failed == 1 { "thing" } else { "things" };
             let problem = anyhow!(
-                "all images are in the mirror, but {lost} {what} beside them could not be copied"
+                "all images are in the mirror, but {failed} {what} beside them could not be copied"
             );
             Err(Failure::from(problem).hint(
                 "run the same command again, or leave out what lies beside images with --no-referrers",
