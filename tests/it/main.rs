@@ -86,6 +86,7 @@ mod terminal;
 mod try_image;
 mod unpacking;
 mod update;
+mod windows_program;
 mod windows_proof;
 mod words;
 mod workflows;

@@ -103,3 +103,45 @@ fn everything_comes_from_cargos_own_registry() {
         assert!(is_own, "{} comes from {source:?}", package["name"]);
     }
 }
+
+/// What `packaging/sbom` lists is what the programs link, each with where it is from.
+#[test]
+fn a_release_says_what_it_is_built_from() {
+    if crate::support::component("python3").is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/sbom"))
+        .arg(folder.path())
+        .env("CARGO", env!("CARGO"))
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let bytes = std::fs::read(folder.path().join("wincimg.cdx.json")).unwrap();
+    let list: Value = serde_json::from_slice(&bytes).unwrap();
+    assert_eq!(list["bomFormat"], "CycloneDX");
+    assert_eq!(
+        list["metadata"]["component"]["version"],
+        env!("CARGO_PKG_VERSION")
+    );
+    let components = list["components"].as_array().unwrap();
+    let names: BTreeSet<&str> = components
+        .iter()
+        .map(|component| component["name"].as_str().unwrap())
+        .collect();
+    // Of Linux, of Windows, and none that only tests need.
+    assert!(names.contains("rustix") && names.contains("windows-sys"));
+    assert!(!names.contains("proptest") && !names.contains("axum"));
+    for component in components {
+        let is_ours = component["name"] == "wincimg-shim";
+        assert!(
+            is_ours || component["hashes"][0]["content"].is_string(),
+            "{component}"
+        );
+        assert!(
+            component["licenses"][0]["expression"].is_string(),
+            "{component}"
+        );
+    }
+}
