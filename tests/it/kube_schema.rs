@@ -141,6 +141,7 @@ fn a_misspelt_field_is_found_wherever_it_is() {
 #[test]
 fn every_pod_is_as_restricted_as_it_can_be() {
     let mut pods = 0;
+    let image = concat!("registry.example/tools/wincimg:", env!("CARGO_PKG_VERSION"));
     for (file, manifest) in manifests() {
         let template = [
             "/spec/jobTemplate/spec/template/spec",
@@ -158,6 +159,7 @@ fn every_pod_is_as_restricted_as_it_can_be() {
             assert_eq!(security["readOnlyRootFilesystem"], true, "{file}");
             assert_eq!(security["allowPrivilegeEscalation"], false, "{file}");
             assert_eq!(security["capabilities"]["drop"][0], "ALL", "{file}");
+            assert_eq!(container["image"], image, "{file}");
             assert!(
                 container["resources"]["limits"]["memory"].is_string(),
                 "{file}"
