@@ -137,7 +137,14 @@ fn the_commands_of_the_pages_run() {
         let mut stage = Stage::new();
         for block in &blocks {
             if let Block::File { path, text } = block {
-                stage.write(path, &stage.here(text));
+                // A Dockerfile keeps the names by which Microsoft's bases are known.
+                let is_dockerfile = path.ends_with("Dockerfile");
+                let text = if is_dockerfile {
+                    text.clone()
+                } else {
+                    stage.here(text)
+                };
+                stage.write(path, &text);
             }
         }
         for block in &blocks {
