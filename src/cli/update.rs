@@ -162,7 +162,7 @@ impl Update {
                 self.print(&image, &updates, None, &hosts.left_out)?;
                 Ok(answer)
             };
-            if self.check || updates.are_refused() || updates.updates.is_empty() {
+            if self.check || updates.are_refused() || updates.planned.is_empty() {
                 let is_yes = updates.are_up_to_date();
                 return plan(if is_yes { Answer::Yes } else { Answer::No });
             }
@@ -283,7 +283,7 @@ impl Update {
 }
 
 fn reports(updates: &Updates) -> Vec<UpdateReport<'_>> {
-    let updates = updates.updates.iter();
+    let updates = updates.planned.iter();
     let reports = updates.map(|update| UpdateReport {
         host_build: update.planned.host_build(),
         status: update.verdict.name(),
@@ -304,7 +304,7 @@ fn reports(updates: &Updates) -> Vec<UpdateReport<'_>> {
 /// What deserves a look about the bases, each once.
 fn warn(updates: &Updates, session: &Session) {
     let mut told: Vec<String> = Vec::new();
-    for update in &updates.updates {
+    for update in &updates.planned {
         let planned = &update.planned;
         let aside = planned.set_aside.iter().map(ToString::to_string);
         let version = planned.base.os_version;

@@ -56,7 +56,7 @@ impl BaseSearch {
         name: &str,
         wanted: &Wanted<'_>,
     ) -> Result<Found, PlanError> {
-        self.once("base", name, wanted, async {
+        let search = async {
             let found = HostProcessBase::find(name, wanted.registry, &self.registry).await?;
             if let Some(found) = found {
                 return Ok(Found::HostProcess(Box::new(found)));
@@ -67,8 +67,8 @@ impl BaseSearch {
             let searches = wanted.hosts.iter();
             let searches = searches.map(|host| bases.resolve(*host, wanted.matched));
             Ok(Found::OfHosts(try_join_all(searches).await?))
-        })
-        .await
+        };
+        self.once("base", name, wanted, Box::pin(search)).await
     }
 
     /// The base of that name in a Dockerfile.
@@ -78,11 +78,11 @@ impl BaseSearch {
         named: &NamedBase,
         wanted: &Wanted<'_>,
     ) -> Result<Vec<Resolution>, PlanError> {
-        let found = self.once("image", text, wanted, async {
+        let search = async {
             let found = named.resolve(&self.registry, wanted.hosts, wanted.matched);
             Ok(Found::OfHosts(found.await?))
-        });
-        match found.await? {
+        };
+        match self.once("image", text, wanted, Box::pin(search)).await? {
             Found::OfHosts(found) => Ok(found),
             Found::HostProcess(_) => Ok(Vec::new()),
         }

@@ -378,9 +378,10 @@ impl Mirror<'_> {
             copier: self.copier,
             dry_run: self.options.dry_run,
         };
-        let beside = match self.options.with_referrers {
-            true => beside.carry(&plan).await,
-            false => Vec::new(),
+        let beside = if self.options.with_referrers {
+            beside.carry(&plan).await
+        } else {
+            Vec::new()
         };
         Ok((copied, facts, beside))
     }

@@ -1,5 +1,8 @@
 //! `CycloneDX` 1.6, as JSON.
 
+// The fields have the names of the format.
+#![allow(clippy::struct_field_names)]
+
 use serde::Serialize;
 
 use super::document::{HOME, TOOL, VERSION, uuid_of};

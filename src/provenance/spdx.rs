@@ -3,6 +3,9 @@
 //! The image is a package; so are its base, its Windows, each of its own layers with all files, and
 //! each package that a file tells of.
 
+// The fields have the names of the format.
+#![allow(clippy::struct_field_names)]
+
 use serde::Serialize;
 use sha1::{Digest as _, Sha1};
 

@@ -16,13 +16,13 @@ pub(super) fn write_plan(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     writeln!(out, "{image}")?;
-    if updates.updates.is_empty() {
+    if updates.planned.is_empty() {
         return writeln!(
             out,
             "  up to date: it has no Windows inside and runs on any host"
         );
     }
-    for update in &updates.updates {
+    for update in &updates.planned {
         write_update(update, out)?;
     }
     Ok(())

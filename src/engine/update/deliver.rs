@@ -47,7 +47,7 @@ pub async fn deliver(
             index => index,
         },
     };
-    let images = updates.updates.iter().map(|it| it.planned.clone());
+    let images = updates.planned.iter().map(|it| it.planned.clone());
     let images: Vec<PlannedImage> = images.collect();
     let publication = Publication::new(&images, &naming)?;
     let delivery = Delivery {
@@ -73,7 +73,7 @@ fn existing(updates: &Updates, target: &Target<'_>, means: &Means<'_>) -> Existi
     if updates.is_index {
         return Existing::Join;
     }
-    let planned = updates.updates.iter();
+    let planned = updates.planned.iter();
     let new: Vec<_> = planned
         .filter_map(|it| it.planned.base.os_version)
         .collect();
@@ -100,7 +100,7 @@ fn make(publication: &Publication<'_>, updates: &Updates) -> Result<Vec<Assemble
 }
 
 fn make_one(image: &TaggedImage<'_>, updates: &Updates) -> Result<Assembled, UpdateError> {
-    let mut all = updates.updates.iter();
+    let mut all = updates.planned.iter();
     let is_it = |update: &&PlannedUpdate| std::ptr::eq(&raw const update.planned, image.planned);
     let same_base = |update: &&PlannedUpdate| update.planned.plan == image.planned.plan;
     let update = all.clone().find(is_it).or_else(|| all.find(same_base));

@@ -80,7 +80,7 @@ pub enum UpdateError {
     Base(#[from] PlanError),
     /// One of its layers could not be read.
     #[error(transparent)]
-    Layer(#[from] LayerError),
+    Layer(Box<LayerError>),
     /// What is inside a base could not be found out.
     #[error(
         "cannot find out what is inside {base}, with which the layers of the image are compared"
@@ -89,7 +89,7 @@ pub enum UpdateError {
         /// The base.
         base: String,
         /// Why not.
-        source: LibraryError,
+        source: Box<LibraryError>,
     },
     /// What is known of a base cannot be read.
     #[error(transparent)]
@@ -103,6 +103,12 @@ pub enum UpdateError {
     /// The new image cannot be written.
     #[error(transparent)]
     Document(#[from] DocumentError),
+}
+
+impl From<LayerError> for UpdateError {
+    fn from(error: LayerError) -> Self {
+        Self::Layer(Box::new(error))
+    }
 }
 
 impl UpdateError {

@@ -68,7 +68,7 @@ pub struct Updates {
     pub versions: Vec<WindowsVersion>,
     /// What there is to do for each host; nothing for an image without Windows inside, which runs on
     /// any.
-    pub updates: Vec<PlannedUpdate>,
+    pub planned: Vec<PlannedUpdate>,
 }
 
 /// What there is to do for one host.
@@ -164,13 +164,13 @@ impl Verdict {
 impl Updates {
     /// Whether there is nothing to do.
     pub fn are_up_to_date(&self) -> bool {
-        let mut updates = self.updates.iter();
+        let mut updates = self.planned.iter();
         updates.all(|update| update.verdict == Verdict::UpToDate)
     }
 
     /// Whether something is in the way for a host.
     pub fn are_refused(&self) -> bool {
-        let mut updates = self.updates.iter();
+        let mut updates = self.planned.iter();
         updates.any(|update| matches!(update.verdict, Verdict::Refused(_)))
     }
 }
@@ -196,7 +196,7 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
             source,
             is_index,
             versions,
-            updates: Vec::new(),
+            planned: Vec::new(),
         });
     }
     let mut needed: Vec<usize> = chosen.iter().map(|(_, place)| *place).collect();
@@ -219,17 +219,17 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
         means,
         source: &source,
     };
-    let mut updates: Vec<PlannedUpdate> = Vec::new();
+    let mut planned: Vec<PlannedUpdate> = Vec::new();
     for (host, place) in &chosen {
         let (_, image) = &images[*place];
         let found = planner.new_base(host, &old[place], &chosen, &old).await?;
-        updates.push(planner.planned(host, image, &old[place], found).await?);
+        planned.push(planner.planned(host, image, &old[place], found).await?);
     }
     Ok(Updates {
         source,
         is_index,
         versions,
-        updates,
+        planned,
     })
 }
 

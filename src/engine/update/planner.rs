@@ -164,8 +164,9 @@ impl Planner<'_> {
         let is_apart = |touched: &Arc<Touched>| compare::is_apart(touched);
         let is_windows = self.bases.is_windows_alone(&old.reference);
         if is_windows && touched.iter().all(is_apart) {
-            own.iter_mut()
-                .for_each(|layer| layer.compared = Compared::Folders);
+            for layer in &mut *own {
+                layer.compared = Compared::Folders;
+            }
             return Ok(obstacles);
         }
         let needs = needs_of(&touched);
@@ -248,7 +249,10 @@ impl Planner<'_> {
             .library
             .read(&place, image, &Extent::Everything)
             .await;
-        let (known, _) = read.map_err(|source| UpdateError::Look { base: name, source })?;
+        let (known, _) = read.map_err(|source| UpdateError::Look {
+            base: name,
+            source: Box::new(source),
+        })?;
         Ok(Some(known.facts))
     }
 }
@@ -296,7 +300,7 @@ fn needs_of(touched: &[Arc<Touched>]) -> Needs {
         hives: if has_keys {
             [Root::System, Root::Software, Root::DefaultUser].into()
         } else {
-            Default::default()
+            BTreeSet::new()
         },
         files: touched.iter().any(|layer| !layer.files.is_empty()),
         ..Needs::default()

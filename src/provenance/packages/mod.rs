@@ -193,7 +193,7 @@ fn of_assembly(assembly: &clr::Assembly, info: Option<&VersionInfo>, is_library:
         Ecosystem::Program
     };
     let product = info.and_then(VersionInfo::product_version);
-    let version = product.filter(|version| version.trim_matches(['0', '.']) != "");
+    let version = product.filter(|version| !version.trim_matches(['0', '.']).is_empty());
     let version = version.as_deref().unwrap_or(&assembly.version);
     Found {
         supplier: info.and_then(supplier),

@@ -256,7 +256,7 @@ fn of_servicing(path: &str) -> Option<Conflict> {
         let below = path.strip_prefix(*folder);
         below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
     };
-    if SERVICED.iter().any(|folder| is_below(&folder)) {
+    if SERVICED.iter().any(is_below) {
         return Some(Conflict::Servicing);
     }
     let name = path.strip_prefix(HIVES)?;
