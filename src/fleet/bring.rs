@@ -138,7 +138,7 @@ impl Bringing<'_> {
     /// One image, whatever becomes of it.
     async fn one(&self, entry: &Entry) -> ImageReport {
         let mut report = ImageReport::new(entry);
-        if let Err(trouble) = self.settle(entry, &mut report).await {
+        if let Err(trouble) = Box::pin(self.settle(entry, &mut report)).await {
             report.fail(trouble);
         }
         report
@@ -167,7 +167,7 @@ impl Bringing<'_> {
             }
             Work::Update { image, base } => {
                 let hosts = TargetHost::of_nodes(&nodes);
-                if !self.has_hosts(entry, &hosts, &means, report) {
+                if !has_hosts(entry, &hosts, &means, report) {
                     return Ok(());
                 }
                 self.reach(image).await?;
@@ -184,28 +184,6 @@ impl Bringing<'_> {
                 Box::pin(updating.settle(&means, report)).await
             }
         }
-    }
-
-    /// Notes an image's hosts; says so where there are none.
-    fn has_hosts(
-        &self,
-        entry: &Entry,
-        hosts: &[TargetHost],
-        means: &Means<'_>,
-        report: &mut ImageReport,
-    ) -> bool {
-        for host in hosts {
-            report.of_host(Some(host));
-        }
-        if hosts.is_empty() {
-            let selector = entry.selector.as_ref();
-            let which = selector.map_or_else(String::new, |it| format!(" that {it} selects"));
-            means.tell.warn(&format_args!(
-                "line {}: there is no Windows node{which}",
-                entry.line
-            ));
-        }
-        !hosts.is_empty()
     }
 
     /// Makes sure that an image's registry answers.
@@ -227,7 +205,7 @@ impl Bringing<'_> {
             Vec::new()
         } else {
             let hosts = TargetHost::of_nodes(nodes);
-            if !self.has_hosts(entry, &hosts, means, report) {
+            if !has_hosts(entry, &hosts, means, report) {
                 return Ok(());
             }
             hosts
@@ -271,7 +249,7 @@ impl Bringing<'_> {
             let hosts = image.for_hosts.iter().map(|planned| planned.host.as_ref());
             for host in hosts {
                 let build = report.of_host(host);
-                let tagged = self.tagged(entry, name, &image.tag);
+                let tagged = tagged(entry, name, &image.tag);
                 build.state = verdict.state;
                 build.reason.clone_from(&verdict.reason);
                 build.digest = verdict.digest.as_ref().map(ToString::to_string);
@@ -306,12 +284,33 @@ impl Bringing<'_> {
         };
         Box::pin(made.make(images, means, report)).await
     }
+}
 
-    /// The tag of one image of an index.
-    fn tagged(&self, entry: &Entry, name: &str, tag: &str) -> String {
-        let joined = entry.registry.join(&format!("{name}:{tag}"));
-        joined.map_or_else(|_| tag.to_owned(), |reference| reference.to_string())
+/// Notes an image's hosts; says so where there are none.
+fn has_hosts(
+    entry: &Entry,
+    hosts: &[TargetHost],
+    means: &Means<'_>,
+    report: &mut ImageReport,
+) -> bool {
+    for host in hosts {
+        report.of_host(Some(host));
     }
+    if hosts.is_empty() {
+        let selector = entry.selector.as_ref();
+        let which = selector.map_or_else(String::new, |it| format!(" that {it} selects"));
+        means.tell.warn(&format_args!(
+            "line {}: there is no Windows node{which}",
+            entry.line
+        ));
+    }
+    !hosts.is_empty()
+}
+
+/// The tag of one image of an index.
+fn tagged(entry: &Entry, name: &str, tag: &str) -> String {
+    let joined = entry.registry.join(&format!("{name}:{tag}"));
+    joined.map_or_else(|_| tag.to_owned(), |reference| reference.to_string())
 }
 
 /// Finds the bases. Hosts that none fits are told, and the others go on without them.

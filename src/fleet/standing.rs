@@ -172,7 +172,10 @@ impl Verdict {
 /// Which registries answer: each is asked once, so that a thousand images do not wait one after the
 /// other for one that does not.
 #[derive(Default)]
-pub(super) struct Reached(Mutex<HashMap<String, Arc<OnceCell<Result<(), Trouble>>>>>);
+pub(super) struct Reached(Mutex<HashMap<String, Answer>>);
+
+/// What a registry said, once it did.
+type Answer = Arc<OnceCell<Result<(), Trouble>>>;
 
 impl Reached {
     pub(super) async fn check(&self, registry: &Registry, host: &str) -> Result<(), Trouble> {

@@ -11,7 +11,7 @@ use crate::engine::delivery::{Destination, Existing};
 use crate::engine::order::Means;
 use crate::engine::plans::TargetHost;
 use crate::engine::publication::{IndexWhen, Outlook};
-use crate::engine::update::{Bases, Obstacle, Target, UpdateRequest, Verdict, deliver, plan};
+use crate::engine::update::{Obstacle, Target, UpdateRequest, Verdict, deliver, plan};
 use crate::oci::reference::Reference;
 use crate::rollout::review;
 
@@ -35,17 +35,17 @@ impl Updating<'_> {
     ) -> Result<(), Trouble> {
         let (run, entry) = (self.run, self.entry);
         let base_registry = entry.base_registry.as_ref();
-        let base_registry = base_registry.unwrap_or(run.base_registry);
-        let bases = Bases::new(run.registry, base_registry, entry.matched);
         let request = UpdateRequest {
             image: self.image,
             hosts: self.hosts,
             base: self.base,
+            base_registry: base_registry.unwrap_or(run.base_registry),
+            wanted: entry.matched,
             is_shared: true,
             reads_bases: self.mode == Mode::Build,
         };
-        let mut updates = plan(&request, &bases, means).await?;
-        for update in &updates.updates {
+        let mut updates = plan(&request, means).await?;
+        for update in &updates.planned {
             let build = report.of_host(update.planned.host.as_ref());
             let version = update.planned.base.version_text();
             build.os_version.clone_from(&version);
@@ -70,9 +70,9 @@ impl Updating<'_> {
             }
         }
         updates
-            .updates
+            .planned
             .retain(|update| update.verdict == Verdict::Moves);
-        if self.mode == Mode::Check || updates.updates.is_empty() {
+        if self.mode == Mode::Check || updates.planned.is_empty() {
             return Ok(());
         }
         let _place = self.builds.acquire().await;

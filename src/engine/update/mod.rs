@@ -219,17 +219,17 @@ pub async fn plan(request: &UpdateRequest<'_>, means: &Means<'_>) -> Result<Upda
         means,
         source: &source,
     };
-    let mut planned: Vec<PlannedUpdate> = Vec::new();
+    let mut updates: Vec<PlannedUpdate> = Vec::new();
     for (host, place) in &chosen {
         let (_, image) = &images[*place];
         let found = planner.new_base(host, &old[place], &chosen, &old).await?;
-        planned.push(planner.planned(host, image, &old[place], found).await?);
+        updates.push(planner.planned(host, image, &old[place], found).await?);
     }
     Ok(Updates {
         source,
         is_index,
         versions,
-        planned,
+        planned: updates,
     })
 }
 

@@ -1,7 +1,7 @@
 //! What there is to do for one host: the base that fits it, and whether the image's layers mean the
 //! same there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;

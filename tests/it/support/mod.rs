@@ -10,7 +10,6 @@ pub mod bills;
 pub mod descriptor;
 pub mod docker_registry;
 pub mod dockerd;
-pub mod exe;
 pub mod fake_registry;
 pub mod file_server;
 pub mod inside;

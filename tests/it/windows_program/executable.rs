@@ -7,7 +7,7 @@ use object::LittleEndian;
 use object::pe;
 use object::read::pe::{ImageNtHeaders, ImageOptionalHeader, PeFile64, ResourceDirectoryEntryData};
 
-use crate::support::exe::built;
+use super::exe::built;
 use crate::support::programs::skip;
 
 /// What every Windows since 10 and Server 2016 has.

@@ -4,6 +4,7 @@
 //! stores of certificates and Docker daemon; `tests/windows` is for those.
 #![allow(clippy::unwrap_used)]
 
+mod exe;
 mod executable;
 mod paths;
 mod surroundings;
@@ -15,8 +16,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use self::exe::Exe;
 use crate::site::Site;
-use crate::support::exe::Exe;
 
 /// A command with a limit; its output in UTF-8.
 fn run(command: Command) -> (i32, String, String) {

@@ -4,9 +4,9 @@ use std::fs;
 
 use wincimg::oci::store::Location;
 
+use super::exe::{Exe, below};
 use super::{build_pause, run, succeed};
 use crate::site::Site;
-use crate::support::exe::{Exe, below};
 use crate::support::wine::windows_path;
 
 #[test]

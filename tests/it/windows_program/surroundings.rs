@@ -7,12 +7,12 @@ use std::process::{Child, Stdio};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, UnixStream};
 
+use super::exe::{Exe, below};
 use super::{run, succeed};
 use crate::inside::publish;
 use crate::site::Site;
 use crate::support::component;
 use crate::support::docker_registry::{DockerRegistry, PASSWORD, Setup, USER};
-use crate::support::exe::{Exe, below};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::inside::{bottom_layer, image_of, made_software, made_system};
 use crate::support::windows_daemon::WindowsDaemon;

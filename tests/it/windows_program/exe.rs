@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use super::programs::{self, skip};
-use super::wine::{Wine, succeed, windows_path};
+use crate::support::programs::{self, skip};
+use crate::support::wine::{Wine, succeed, windows_path};
 
 /// The target that `tests/run` installs.
 const TARGET: &str = "x86_64-pc-windows-gnu";
 
 /// A Windows with `C:\wincimg.exe`.
-pub struct Exe {
-    pub wine: Wine,
+pub(super) struct Exe {
+    pub(super) wine: Wine,
 }
 
 impl Exe {
     /// What all tests that run at this time share; `None` where something is missing.
-    pub fn find() -> Option<Arc<Self>> {
+    pub(super) fn find() -> Option<Arc<Self>> {
         static SHARED: Mutex<Weak<Exe>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(exe) = shared.upgrade() {
@@ -43,7 +43,7 @@ impl Exe {
     }
 
     /// `wincimg` with arguments, in a folder of this machine, with nothing of the user's.
-    pub fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
+    pub(super) fn command(&self, folder: &Path, arguments: &[&str]) -> Command {
         let mut command = self.wine.command(r"C:\wincimg.exe");
         command.args(arguments).current_dir(folder);
         for variable in [
@@ -66,7 +66,7 @@ impl Exe {
     }
 
     /// The folder of the user in this Windows.
-    pub fn profile(&self) -> PathBuf {
+    pub(super) fn profile(&self) -> PathBuf {
         let line = ["/c", "echo %USERPROFILE%"];
         let said = succeed(self.wine.command("cmd").args(line)).unwrap();
         let below = said.trim().strip_prefix(r"C:\").unwrap().replace('\\', "/");
@@ -75,7 +75,7 @@ impl Exe {
 }
 
 /// The executable, with its own profile, in the folder where this program was built.
-pub fn built() -> Result<PathBuf, String> {
+pub(super) fn built() -> Result<PathBuf, String> {
     static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     BUILT.get_or_init(build).clone()
 }
@@ -112,6 +112,6 @@ fn build() -> Result<PathBuf, String> {
 }
 
 /// A folder of this machine as Windows programs see it, below another name.
-pub fn below(folder: &Path, name: &str) -> String {
+pub(super) fn below(folder: &Path, name: &str) -> String {
     format!(r"{}\{name}", windows_path(folder))
 }
