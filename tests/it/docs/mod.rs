@@ -29,6 +29,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("sha256sum ", "needs a release that is published"),
     ("sudo ", "needs a release that is published"),
     ("packaging/", "takes minutes, or needs mdBook"),
+    ("docker ", "needs a Docker daemon"),
     ("cargo ", "builds the program anew"),
     ("benches/build.py", "measures for minutes"),
     ("tests/run", "runs this test"),
