@@ -97,6 +97,13 @@ fn sent(site: &Site, from: usize) -> Vec<String> {
     requests
 }
 
+/// The list of so many pause images.
+fn pauses(count: usize) -> String {
+    let one = |number| format!("[[image]]\nbuild = \"pause\"\nname = \"app-{number}\"\n");
+    let images: Vec<String> = (0..count).map(one).collect();
+    images.concat()
+}
+
 #[test]
 fn what_is_missing_is_made_and_what_is_there_is_not_touched() {
     let site = site();
@@ -401,9 +408,7 @@ fn a_file_that_cannot_be_meant_is_refused_with_its_line() {
 fn a_registry_that_does_not_answer_ends_it_once_for_all_images() {
     let site = site();
     let top = "registry = \"127.0.0.1:1/apps\"\n";
-    let images: String = (0..50)
-        .map(|number| format!("[[image]]\nbuild = \"pause\"\nname = \"app-{number}\"\n"))
-        .collect();
+    let images = pauses(50);
     site.write("fleet.toml", format!("{top}{images}"));
     let (code, report) = run(&site, "check");
     assert_eq!((code, &report["summary"]["failed"]), (3, &json!(100)));
@@ -412,9 +417,7 @@ fn a_registry_that_does_not_answer_ends_it_once_for_all_images() {
 #[test]
 fn eight_shards_of_a_thousand_images_are_disjoint_and_complete() {
     let site = site();
-    let images: String = (0..1000)
-        .map(|number| format!("[[image]]\nbuild = \"pause\"\nname = \"app-{number}\"\n"))
-        .collect();
+    let images = pauses(1000);
     fleet(&site, &images);
     let mut seen = BTreeSet::new();
     for shard in 0..8 {

@@ -23,7 +23,7 @@ const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/wincimg/leases/winc
 const EVENTS: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
 const OLD: WindowsVersion = WindowsVersion::new(17763, 973);
 const NEW: WindowsVersion = WindowsVersion::new(17763, 1158);
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A cluster, a registry, and a fleet of so many images.
 struct Scene {
@@ -555,7 +555,7 @@ fn the_role_that_ships_grants_what_is_asked_for_and_no_more() {
     let mut names = BTreeSet::new();
     for rule in documents
         .iter()
-        .flat_map(|document| document["rules"].as_array())
+        .filter_map(|document| document["rules"].as_array())
         .flatten()
     {
         for resource in texts(&rule["resources"]) {

@@ -136,7 +136,7 @@ pub(crate) async fn write(args: &ImageArgs) -> Result<String> {
             Some(base) => base.image(&program.architecture).await?,
             None => Image::empty(Flavour::Oci, linux(&program.architecture))?,
         };
-        let image = args.labelled(start)?;
+        let image = args.labelled(&start)?;
         let image = image.append_layer(around.layer.clone())?;
         images.push(image.append_layer(layer.layer.clone())?);
         blobs.push(layer);
@@ -213,7 +213,7 @@ impl ImageArgs {
     }
 
     /// The image with what says how it starts, and what it is.
-    fn labelled(&self, image: Image) -> Result<Image> {
+    fn labelled(&self, image: &Image) -> Result<Image> {
         let (created, labels) = (self.created()?, self.labels()?);
         let alone = self.on.is_none();
         Ok(image.edit_config(|config| {

@@ -298,9 +298,7 @@ fn outside(title: &str, all: &[Outside], command: &Command, section: &mut Roff) 
     };
     // The program's own page speaks for all commands.
     let counts = |it: &&Outside| {
-        it.flags.is_empty()
-            || it.flags.iter().any(|flag| has(flag))
-            || page_name(command) == "wincimg"
+        it.flags.is_empty() || it.flags.iter().any(&has) || page_name(command) == "wincimg"
     };
     for it in all.iter().filter(counts) {
         section.control("TP", []);

@@ -240,7 +240,8 @@ fn the_site_has_every_page_and_what_the_pages_link_to() {
         }
         for link in page.links() {
             let file = link.split('#').next().unwrap();
-            if file.is_empty() || link.starts_with("https://") || file.ends_with(".md") {
+            let is_page = Path::new(file).extension().is_some_and(|end| end == "md");
+            if file.is_empty() || link.starts_with("https://") || is_page {
                 continue;
             }
             let target = Path::new(ROOT).join(page.path.parent().unwrap()).join(file);

@@ -56,13 +56,14 @@ fn base_with(version: &str, more: impl FnOnce(&mut LayerTar)) -> StandIn {
 }
 
 /// A layer on top of an image.
-fn on(base: &StandIn, tar: Vec<u8>, instruction: &str) -> StandIn {
-    let bytes = gzip(&tar);
+fn on(base: &StandIn, tar: impl AsRef<[u8]>, instruction: &str) -> StandIn {
+    let tar = tar.as_ref();
+    let bytes = gzip(tar);
     let media_type = Flavour::Docker.layer_gzip();
     let blob = Descriptor::new(media_type, sha256(&bytes), bytes.len() as u64);
     let image = base.image.append_layer(Layer {
         blob: blob.clone(),
-        diff_id: sha256(&tar),
+        diff_id: sha256(tar),
         history: History {
             created_by: Some(instruction.to_owned()),
             ..History::default()

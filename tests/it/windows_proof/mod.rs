@@ -104,12 +104,9 @@ async fn the_folder_for_windows_is_made_on_linux() {
         let changes = layers.last().unwrap()["changes"].as_array().unwrap();
         assert_known(changes);
     }
-    for script in ["scripts/node.ps1"] {
-        assert!(out.join(script).is_file());
-    }
-    for program in ["bin/argv.exe"] {
-        assert!(fs::read(out.join(program)).unwrap().starts_with(b"MZ"));
-    }
+    assert!(out.join("scripts/node.ps1").is_file());
+    let program = fs::read(out.join("bin/argv.exe")).unwrap();
+    assert!(program.starts_with(b"MZ"));
 }
 
 /// Prove.ps1 knows the words of `inspect`.
