@@ -14,8 +14,9 @@ use super::Answer;
 use super::base::MatchArg;
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
-use super::build::{image_tag, output_place};
+use super::build::{image_tag, output_place, source_date_epoch};
 use super::complete;
+use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::hosts::HostArgs;
 use super::output::{Format, write_json, write_result};
@@ -23,7 +24,7 @@ use super::progress;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
 use crate::engine::bases::BaseSearch;
-use crate::engine::delivery::{Delivered, Destination};
+use crate::engine::delivery::{Delivered, Destination, Documents};
 use crate::engine::order::{Means, tell_what_was_looked_at};
 use crate::engine::publication::Outlook;
 use crate::engine::update::{
@@ -33,6 +34,7 @@ use crate::oci::base::warning;
 use crate::oci::prefix::{PrefixError, RegistryPrefix};
 use crate::oci::reference::Reference;
 use crate::oci::store::{Location, LocationError};
+use crate::provenance::SourceFile;
 use crate::rollout::review;
 
 /// Put an image on the base that fits each host, without its sources
@@ -44,6 +46,7 @@ use crate::rollout::review;
 #[command(after_help = "Examples:\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --host-build 17763.1158 --tag 1.4-may --push\n  \
+    wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --push --sbom spdx\n  \
     wincimg update repo.mylan.k8s:8888/app:1.4 --nodes nodes.json --check\n\n\
     Without --push and --output it says what would be pushed.")]
 pub(super) struct Update {
@@ -88,6 +91,9 @@ pub(super) struct Update {
     base_registry: BaseRegistryArgs,
     #[command(flatten)]
     registry: RegistryArgs,
+    // The last one, because its heading goes for what follows it.
+    #[command(flatten)]
+    documents: DocumentArgs,
 }
 
 /// What the JSON says.
@@ -182,6 +188,7 @@ impl Update {
                 index: self.tags.index(),
                 destinations: &self.destinations(&image)?,
                 flavour: self.manifest_format.map(Into::into),
+                documents: self.documents(&image, &updates)?,
             };
             let look = |outlooks: &[Outlook<'_>]| review(outlooks, &hosts.nodes, today, session);
             let delivered = update::deliver(&updates, &target, &means, &look).await?;
@@ -189,6 +196,18 @@ impl Update {
             Ok(Answer::Yes)
         };
         registry_args::run(work)
+    }
+
+    /// What goes along with the new image, of which the old one is the source.
+    fn documents(&self, image: &Reference, updates: &Updates) -> Result<Documents, Failure> {
+        let first = updates.planned.first();
+        let source = first.map(|update| SourceFile {
+            kind: "image",
+            name: image.to_string(),
+            digest: update.from.digest().clone(),
+        });
+        let created = source_date_epoch()?;
+        Ok(self.documents.wanted(source, Vec::new(), created))
     }
 
     /// The image in a registry.

@@ -83,6 +83,7 @@ impl Updating<'_> {
             index: IndexWhen::Always,
             destinations: &[Destination::Registry(entry.registry.clone())],
             flavour: entry.flavour,
+            documents: run.documents.clone(),
         };
         let look = |outlooks: &[Outlook<'_>]| review(outlooks, self.nodes, run.today, means.tell);
         let delivered = Box::pin(deliver(&updates, &target, means, &look)).await?;

@@ -249,10 +249,7 @@ impl Subject<'_> {
         let planned = self.image.planned;
         Build {
             builder: run.builder.clone(),
-            engine: match self.made {
-                Made::Assembled(_) => "direct",
-                Made::InDaemon(_) => "docker",
-            },
+            engine: self.made.engine(),
             source: run.source.clone(),
             arguments: run.arguments.clone(),
             host_build: planned.host_build(),

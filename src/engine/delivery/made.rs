@@ -13,6 +13,15 @@ pub enum Made<'a> {
 }
 
 impl Made<'_> {
+    /// Who made it.
+    pub(super) fn engine(&self) -> &'static str {
+        match self {
+            Self::Assembled(assembled) if assembled.carried.is_some() => "update",
+            Self::Assembled(_) => "direct",
+            Self::InDaemon(_) => "docker",
+        }
+    }
+
     /// The digest that it has in a registry, in these words or else its own; none where a daemon
     /// decides that.
     pub(super) fn digest_in(&self, flavour: Option<Flavour>) -> Option<Digest> {

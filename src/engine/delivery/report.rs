@@ -219,11 +219,7 @@ fn unplaced(image: &TaggedImage<'_>, made: &Made<'_>) -> DeliveredImage {
     DeliveredImage {
         reference: String::new(),
         digest: String::new(),
-        engine: match made {
-            Made::Assembled(assembled) if assembled.carried.is_some() => "update",
-            Made::Assembled(_) => "direct",
-            Made::InDaemon(_) => "docker",
-        },
+        engine: made.engine(),
         host_build: planned.host_build(),
         os_version: base.version_text(),
         base: DeliveredBase {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use super::carry::{self, Called};
 use super::error::UpdateError;
 use super::{PlannedUpdate, Updates, Verdict};
-use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Made, Review};
+use crate::engine::delivery::{
+    Delivered, Delivery, Destination, Documents, Existing, Made, Review,
+};
 use crate::engine::direct::{Assembled, Carried};
 use crate::engine::order::Means;
 use crate::engine::plans::PlannedImage;
@@ -30,6 +32,8 @@ pub struct Target<'a> {
     pub destinations: &'a [Destination],
     /// The words in which manifests are written; none for the image's own.
     pub flavour: Option<Flavour>,
+    /// What goes along with the new images.
+    pub documents: Documents,
 }
 
 /// Makes the images and brings them to every destination.
@@ -49,7 +53,8 @@ pub async fn deliver(
     };
     let images = updates.planned.iter().map(|it| it.planned.clone());
     let images: Vec<PlannedImage> = images.collect();
-    let publication = Publication::new(&images, &naming)?;
+    let mut publication = Publication::new(&images, &naming)?;
+    publication.documents.clone_from(&target.documents);
     let delivery = Delivery {
         registry: means.registry,
         progress: Arc::clone(means.progress),

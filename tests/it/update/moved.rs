@@ -203,3 +203,37 @@ fn it_goes_to_a_layout_too_and_without_a_place_only_says() {
     assert_eq!(image_of_report(&report)["pushed"], false);
     assert_eq!(config(&site, "oci:layout")["os_version"], NEW);
 }
+
+#[test]
+fn documents_lie_beside_an_updated_image_too() {
+    let site = site();
+    let built = pause(&site, "17763.973", "app");
+    let words = ["--push", "--sbom", "spdx", "--provenance"];
+    let report = json_of(&mut update(&site, &words));
+    let image = image_of_report(&report);
+    let kinds: Vec<&Value> = image["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|document| &document["document"])
+        .collect();
+    assert_eq!(kinds, ["SPDX", "provenance"]);
+    let reference = image["reference"].as_str().unwrap();
+    let bill = site.command(&["inspect", reference, "--sbom"]).output();
+    let bill: Value = serde_json::from_slice(&bill.unwrap().stdout).unwrap();
+    let text = bill.to_string();
+    // The layer of its own that was moved, and the Windows that it was moved to.
+    assert!(text.contains("Files/wincimg/shim.exe"), "{text}");
+    assert!(text.contains("Contains update KB4549949"), "{text}");
+    let said = site
+        .command(&["inspect", reference, "--provenance"])
+        .output();
+    let said: Value = serde_json::from_slice(&said.unwrap().stdout).unwrap();
+    let source = &said["predicate"]["buildDefinition"]["externalParameters"]["source"];
+    let old = image_of_report(&built)["digest"].as_str().unwrap();
+    assert_eq!(source["name"], "image");
+    assert_eq!(
+        source["digest"]["sha256"],
+        old.strip_prefix("sha256:").unwrap()
+    );
+}
