@@ -16,6 +16,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     if of_target("OS")? == "windows" && of_target("ENV")? == "gnu" {
         // The same source gives the same bytes.
         println!("cargo:rustc-link-arg-bins=-Wl,--no-insert-timestamp");
+        // As much as Linux gives the first thread; Windows' own 1 MiB is soon used up.
+        println!("cargo:rustc-link-arg-bins=-Wl,--stack,8388608");
         resources(&out)?;
     }
     Ok(())
