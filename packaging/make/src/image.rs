@@ -58,7 +58,7 @@ pub(crate) struct ImageArgs {
     /// Allow plain HTTP or an unverified certificate for this registry alone (repeatable)
     #[arg(long, value_name = "HOST[:PORT]")]
     insecure_registry: Vec<String>,
-    /// Where it goes: oci:DIR[:TAG], docker-archive:FILE[:NAME] or HOST/NAME:TAG (repeatable)
+    /// Where it goes: oci:DIR:TAG, docker-archive:FILE:NAME or HOST/NAME:TAG (repeatable)
     #[arg(long, value_name = "PLACE", required = true)]
     to: Vec<String>,
 }
