@@ -30,7 +30,7 @@ use super::session::Session;
 use crate::dockerfile::stages::Stages;
 use crate::engine::bases::BaseSearch;
 use crate::engine::choice::{Engine, Wish};
-use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review};
+use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review, foresee};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
 use crate::engine::order::{Means, deliver_directly};
@@ -204,6 +204,7 @@ impl Build {
         let documents = self.documents.wanted(order.design.source(), names, created);
         let progress = progress::display(session);
         let registry = self.recipe.connect(Arc::clone(&progress))?;
+        session.cache.keep_documents(&registry);
         let library = session.cache.library(&registry, &progress);
         let means = Means {
             registry: &registry,
@@ -212,7 +213,16 @@ impl Build {
             progress: &progress,
             tell: session,
         };
+        let naming = Naming {
+            name: self.name.clone().unwrap_or(order.design.name().to_owned()),
+            tag: self.tag.clone(),
+            index: self.tags.index(),
+        };
         registry_args::run(async {
+            if !self.dry_run && self.tags.existing() != Existing::Replace {
+                let tags = naming.likely_tags(&order.hosts);
+                foresee(&registry, &self.destinations(), &naming.name, &tags);
+            }
             let mut images = order.plan(!self.tags.no_index, &means).await?;
             order.bring(&mut images, &mut supply, &means).await?;
             let (engine, reason) = wish.choose(images.iter().map(|image| &image.plan));
@@ -238,12 +248,6 @@ impl Build {
                 session.note("nothing is pushed without --push");
             }
             tracing::info!("engine {}: {reason}", engine.name());
-            let name = self.name.as_deref().unwrap_or(order.design.name());
-            let naming = Naming {
-                name: name.to_owned(),
-                tag: self.tag.clone(),
-                index: self.tags.index(),
-            };
             let today = Zoned::now().date();
             let mut publication = Publication::new(&images, &naming)?;
             publication.documents = documents;

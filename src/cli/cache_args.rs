@@ -12,6 +12,9 @@ use crate::net::Downloads;
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
 
+/// The most that is kept of documents, which have a few thousand bytes each.
+const MOST_DOCUMENTS: u64 = 8 << 20;
+
 /// Where what is learnt is kept between runs.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CacheArgs {
@@ -41,6 +44,14 @@ impl CacheArgs {
     pub(super) fn downloads(&self) -> Downloads {
         let folder = self.folder().map(|folder| folder.join("downloads"));
         Downloads::new(folder.map(|folder| Kept::new(folder, self.cache_size)))
+    }
+
+    /// Has a registry's small documents kept.
+    pub(super) fn keep_documents(&self, registry: &Registry) {
+        let limit = self.cache_size.min(MOST_DOCUMENTS);
+        if let Some(folder) = self.folder().filter(|_| limit > 0) {
+            registry.keep_documents(Kept::new(folder.join("documents"), limit));
+        }
     }
 
     /// Who knows what is inside bases.

@@ -62,7 +62,7 @@ impl BaseSearch {
                 return Ok(Found::HostProcess(Box::new(found)));
             }
             let repository = wanted.registry.repository(name)?;
-            let bases = BaseRepository::open(&self.registry, &repository).await?;
+            let bases = BaseRepository::open_for(&self.registry, &repository, wanted.hosts).await?;
             let bases = bases.of_one_flavour(wanted.hosts, wanted.matched)?;
             let searches = wanted.hosts.iter();
             let searches = searches.map(|host| bases.resolve(*host, wanted.matched));

@@ -15,6 +15,7 @@ mod standing;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,13 +25,14 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::watch;
 
 use self::documents::{Subject, Surveys};
+use self::index::Expected;
 use self::route::{Arrived, Route};
 use self::standing::Standing;
 use super::error::EngineError;
 use super::publication::{Line, Outlook, Publication};
 use crate::oci::document::{Digest, Flavour};
 use crate::oci::remote::Registry;
-use crate::oci::store::Sink;
+use crate::oci::store::{Location, Sink};
 use crate::progress::Progress;
 
 pub use self::destination::Destination;
@@ -74,8 +76,28 @@ struct Place {
     sink: Sink,
 }
 
+/// As many tags are asked for before it is known that they will be written to.
+const MOST_FORESEEN: usize = 8;
+
 /// How many images' documents are dealt with at once.
 const ATTACHING: usize = 4;
+
+/// Asks registries ahead what tags mean that will be looked at soon.
+pub fn foresee(
+    registry: &Registry,
+    destinations: &[Destination],
+    name: &str,
+    tags: &BTreeSet<String>,
+) {
+    for destination in destinations {
+        for tag in tags.iter().take(MOST_FORESEEN) {
+            if let Ok(Location::Registry(reference)) = destination.location(name, tag) {
+                let repository = registry.repository(&reference).to_push_to();
+                repository.foresee_manifest(tag);
+            }
+        }
+    }
+}
 
 /// The digests of the images, in their order, once they are made.
 type Brought = watch::Receiver<Option<Vec<Option<Digest>>>>;
@@ -164,7 +186,7 @@ impl Delivery<'_> {
                     };
                     let progress = self.progress.as_ref();
                     let attaching = documents.attach(&subject, surveys, &sink, progress);
-                    Ok::<_, DeliveryError>((attaching.await?, subject.location))
+                    Ok::<_, DeliveryError>((Box::pin(attaching).await?, subject.location))
                 })
             })
             .collect();
@@ -299,7 +321,17 @@ impl Delivery<'_> {
         // A daemon gives its images out one after the other.
         let in_daemon = made.iter().any(|made| matches!(made, Made::InDaemon(_)));
         let at_once = if in_daemon { 1 } else { work.len().max(1) };
-        let done: Vec<_> = stream::iter(work).buffered(at_once).try_collect().await?;
+        let sending = stream::iter(work).buffered(at_once).try_collect::<Vec<_>>();
+        // What the index's tag means is read while the manifests are on their way.
+        let reading = async {
+            let Some(tag) = publication.index.as_ref().filter(|_| sink.is_shared()) else {
+                return Ok(None);
+            };
+            route.wait_for_parts(made.len()).await;
+            let location = destination.location(&publication.name, tag)?;
+            Ok::<_, DeliveryError>(Some(self.read_index(&location).await?))
+        };
+        let (done, seen_last) = tokio::try_join!(sending, Box::pin(reading))?;
         let (arrived, images): (Vec<Arrived>, Vec<Vec<DeliveredImage>>) = done.into_iter().unzip();
         let images = images.into_iter().flatten().collect();
         let index = match &publication.index {
@@ -313,8 +345,11 @@ impl Delivery<'_> {
                     entry
                 });
                 let made: Vec<_> = lines.zip(entries).collect();
-                let publishing =
-                    self.publish_index(publication, &made, &seen.kept, &location, &sink);
+                let expected = Expected {
+                    kept: &seen.kept,
+                    last: seen_last,
+                };
+                let publishing = self.publish_index(publication, &made, expected, &location, &sink);
                 let published = Box::pin(publishing).await?;
                 Some(DeliveredIndex::new(&location, &published))
             }

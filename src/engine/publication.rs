@@ -3,7 +3,7 @@
 
 mod outlook;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::delivery::Documents;
@@ -196,6 +196,22 @@ impl<'a> TaggedImage<'a> {
 }
 
 impl Naming {
+    /// The tags that are written to if each of these hosts gets a base of just its version.
+    pub fn likely_tags(&self, hosts: &[TargetHost]) -> BTreeSet<String> {
+        let known = hosts.iter().map(|host| host.build.version);
+        let known = known.filter(|version| version.revision.is_some());
+        let versions: BTreeSet<String> = known.map(|version| version.os_version()).collect();
+        let has_index = match self.index {
+            IndexWhen::Several => versions.len() > 1,
+            IndexWhen::Always => !versions.is_empty(),
+            IndexWhen::Never => false,
+        };
+        let index = has_index.then(|| self.index_tag().to_owned());
+        let images = versions.into_iter();
+        let images = images.map(|version| self.tag_for(Some(&version), has_index));
+        images.chain(index).collect()
+    }
+
     fn index_tag(&self) -> &str {
         self.tag.as_deref().unwrap_or("latest")
     }
@@ -203,14 +219,17 @@ impl Naming {
     /// An image without any tag is known by its version, and one beside an index by that too. What has
     /// no version is the same image for every host.
     fn tag_of(&self, image: &PlannedImage, has_index: bool) -> String {
-        let version = image.base.version_text();
+        self.tag_for(image.base.version_text().as_deref(), has_index)
+    }
+
+    fn tag_for(&self, version: Option<&str>, has_index: bool) -> String {
         let has_suffix = has_index || (self.index == IndexWhen::Never && version.is_some());
-        let suffix = version.clone().unwrap_or_else(|| HOST_PROCESS.to_owned());
+        let suffix = version.unwrap_or(HOST_PROCESS);
         match (&self.tag, has_suffix) {
             (Some(tag), true) => format!("{tag}-{suffix}"),
             (Some(tag), false) => tag.clone(),
             (None, false) if version.is_none() => self.index_tag().to_owned(),
-            (None, _) => suffix,
+            (None, _) => suffix.to_owned(),
         }
     }
 }

@@ -17,7 +17,7 @@ use super::document::{
     Verbatim,
 };
 use super::layout::{Layout, LayoutError};
-use super::remote::{BlobReader, BlobSource, Registry, RegistryError, Repository};
+use super::remote::{BlobReader, BlobSource, RawManifest, Registry, RegistryError, Repository};
 use super::stream::{Blob, StreamError, Verifying};
 use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::progress::Task;
@@ -151,27 +151,38 @@ impl Source {
         }
     }
 
-    /// A place that is going to be written to, and what its tag means so far, where it means
-    /// something. An archive is written anew, whatever was there.
+    /// What a place that is going to be written to has under its tag so far, where that means
+    /// something. An archive is written anew, whatever was there. A registry is asked for the document
+    /// itself where it will be read.
     pub async fn standing(
         location: &Location,
         registry: &Registry,
-    ) -> Result<Option<(Self, Digest)>, StoreError> {
+        will_be_read: bool,
+    ) -> Result<Option<Tagged>, StoreError> {
         Ok(match (location, location.tag()) {
-            (Location::Registry(_), Some(tag)) => {
-                let sink = Sink::create(location, registry).await?;
-                let published = sink.published(tag).await?;
-                match sink {
-                    Sink::Registry(repository) => {
-                        published.map(|digest| (Self::Registry(repository), digest))
-                    }
-                    Sink::Layout(_) | Sink::Archive(_) => None,
-                }
+            (Location::Registry(reference), Some(tag)) => {
+                let repository = registry.repository(reference).to_push_to();
+                let (digest, document) = if will_be_read {
+                    let found = repository.find_manifest(tag).await?;
+                    (found.as_ref().map(|it| it.digest.clone()), found)
+                } else {
+                    let head = repository.head_manifest(tag).await?;
+                    (head.map(|head| head.digest().clone()), None)
+                };
+                digest.map(|digest| Tagged {
+                    source: Self::Registry(repository),
+                    digest,
+                    document,
+                })
             }
             (Location::Layout { dir, .. }, Some(tag)) if Layout::is_at(dir) => {
                 let layout = Layout::open(dir).await?;
                 let tagged = layout.tagged(tag).await?;
-                tagged.map(|digest| (Self::Layout(layout), digest))
+                tagged.map(|digest| Tagged {
+                    source: Self::Layout(layout),
+                    digest,
+                    document: None,
+                })
             }
             _ => None,
         })
@@ -315,6 +326,29 @@ impl fmt::Display for Source {
             Self::Layout(layout) => write!(f, "oci:{}", layout.root().display()),
             Self::Archive(archive) => write!(f, "docker-archive:{}", archive.path().display()),
         }
+    }
+}
+
+/// What a tag means.
+#[derive(Debug)]
+pub struct Tagged {
+    /// Where it is.
+    pub source: Source,
+    /// Its digest.
+    pub digest: Digest,
+    /// The document, where the registry gave it.
+    document: Option<RawManifest>,
+}
+
+impl Tagged {
+    /// The image or index itself.
+    pub async fn document(self) -> Result<(Source, Document), StoreError> {
+        let document = match self.document {
+            Some(raw) => Document::verify(&raw.media_type, raw.bytes, &raw.digest)
+                .map_err(|error| self.source.unusable(error))?,
+            None => self.source.resolve(Some(self.digest.as_ref())).await?,
+        };
+        Ok((self.source, document))
     }
 }
 

@@ -12,8 +12,9 @@ use crate::oci::reference::parse_reference;
 use crate::oci::remote::Registry;
 use crate::oci::store::{Location, LocationError, Source, StoreError};
 
-/// How many images are looked at at once.
-const PARALLEL: usize = 16;
+/// How many images are looked at at once. Each takes one or two small documents, and a registry far
+/// away is waited for rather than kept busy.
+const PARALLEL: usize = 64;
 
 /// An image to look at.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -76,6 +76,7 @@ mod registry_uploads;
 mod render;
 mod report_html;
 mod rollout;
+mod round_trips;
 mod run_lines;
 mod secrets;
 mod site;

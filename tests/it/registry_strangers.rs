@@ -209,6 +209,8 @@ async fn a_registry_without_head_is_asked_by_get_from_then_on() {
             .iter()
             .filter(|asked| asked.method == "HEAD")
             .count();
-        assert_eq!(heads, 1, "{status}");
+        // The first answer of all may be that of a server that wants TLS.
+        let expected = if status == 400 { 2 } else { 1 };
+        assert_eq!(heads, expected, "{status}");
     }
 }

@@ -225,7 +225,8 @@ async fn a_registry_with_short_pages_is_asked_for_short_pages() {
         for _ in 0..2 {
             assert_eq!(repository.tags().await.unwrap(), ["1", "2"], "{longest}");
         }
-        let expected = if longest == 100 { 3 } else { 4 };
+        // The first answer of all may be that of a server that wants TLS, and is asked for again.
+        let expected = if longest == 100 { 4 } else { 5 };
         assert_eq!(log.count("GET", "/tags/list"), expected, "{longest}");
     }
 }

@@ -161,6 +161,7 @@ pub(super) fn look(
     let mut fetched: BTreeMap<String, Image> = BTreeMap::new();
     if !to_fetch.is_empty() {
         let registry = connection.connect(progress::display(session))?;
+        session.cache.keep_documents(&registry);
         let images = registry_args::run(async { Ok(fetch(&to_fetch, &registry).await) })?;
         let names = to_fetch.into_iter().map(|image| image.reference);
         fetched.extend(names.zip(images));

@@ -195,7 +195,7 @@ impl Documents {
                     let document = Document::bill(*form, &inventory)?;
                     attach(sink, &about, &document, progress).await
                 };
-                let put = put.await;
+                let put = Box::pin(put).await;
                 attached.push(put.map_err(|error| failed(form.name(), &attached, error))?);
             }
         }
@@ -205,7 +205,7 @@ impl Documents {
                 let document = Document::provenance(&subject.name(), image.digest(), &build)?;
                 attach(sink, &about, &document, progress).await
             };
-            let put = put.await;
+            let put = Box::pin(put).await;
             attached.push(put.map_err(|error| failed("provenance", &attached, error))?);
         }
         Ok(attached)

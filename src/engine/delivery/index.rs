@@ -18,6 +18,17 @@ const ATTEMPTS: u32 = 30;
 /// The least and the longest time between publishing and looking again.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
+/// What a tag meant at a moment; nothing where there was none.
+pub(super) type Seen = (Instant, Option<Standing>);
+
+/// What is known of an index's tag before the index is published.
+pub(super) struct Expected<'a> {
+    /// What was found that stays.
+    pub(super) kept: &'a [Line],
+    /// What it meant a moment ago, where somebody looked.
+    pub(super) last: Option<Seen>,
+}
+
 /// An index that was published.
 pub(super) struct Published {
     pub(super) digest: Digest,
@@ -37,23 +48,33 @@ impl Published {
 }
 
 impl Delivery<'_> {
-    /// Puts an index over images that are there; `expected` is what was found that stays.
+    /// What the index's tag means now.
+    pub(super) async fn read_index(&self, location: &Location) -> Result<Seen, DeliveryError> {
+        let asked = Instant::now();
+        let is_brought = async |_: &Digest| false;
+        let standing = Standing::read(location, self.existing, self.registry, is_brought).await?;
+        Ok((asked, standing))
+    }
+
+    /// Puts an index over images that are there.
     pub(super) async fn publish_index(
         &self,
         publication: &Publication<'_>,
         made: &[(Line, Descriptor)],
-        expected: &[Line],
+        expected: Expected<'_>,
         location: &Location,
         sink: &Sink,
     ) -> Result<Published, DeliveryError> {
         let new: Vec<Line> = made.iter().map(|(line, _)| line.clone()).collect();
         let joins = self.existing == Existing::Join;
-        let mut reviewed = expected.to_vec();
+        let mut reviewed = expected.kept.to_vec();
+        let mut last = expected.last;
         let mut is_published = false;
         for _ in 0..ATTEMPTS {
-            let asked = Instant::now();
-            let standing =
-                Standing::read(location, self.existing, self.registry, async |_| false).await?;
+            let (asked, standing) = match last.take() {
+                Some(seen) => seen,
+                None => self.read_index(location).await?,
+            };
             if let Some(standing) = standing.as_ref().filter(|it| is_published && it.has(&new)) {
                 let kept = standing.kept(&new, self.existing, location)?;
                 return Ok(Published {

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use tokio::sync::watch;
 
 use super::error::RouteError;
 use super::made::Made;
@@ -28,6 +29,8 @@ pub(super) struct Route<'a> {
     flavour: Option<Flavour>,
     sink: &'a Sink,
     copier: Copier,
+    /// How many images have all their parts there.
+    complete: watch::Sender<usize>,
 }
 
 /// An image as its destination has it, where other words may give it another digest than elsewhere.
@@ -49,8 +52,20 @@ impl<'a> Route<'a> {
             flavour,
             sink,
             copier: Copier::new(registry.clone(), Arc::clone(&progress), TRANSFERS),
+            complete: watch::Sender::new(0),
             progress,
         }
+    }
+
+    /// Waits until so many images lack nothing but their manifests.
+    pub(super) async fn wait_for_parts(&self, images: usize) {
+        let mut complete = self.complete.subscribe();
+        // The sender is here, so it does not end before.
+        let _ = complete.wait_for(|complete| *complete >= images).await;
+    }
+
+    fn note_parts(&self) {
+        self.complete.send_modify(|complete| *complete += 1);
     }
 
     /// Brings one image; `before` is what its tag meant so far.
@@ -67,10 +82,14 @@ impl<'a> Route<'a> {
                 Box::pin(self.send(image.planned, assembled, before, tag)).await?
             }
             (Made::InDaemon(made), Sink::Registry(repository)) => {
-                Box::pin(self.push(made, repository)).await?
+                let pushed = Box::pin(self.push(made, repository)).await?;
+                self.note_parts();
+                pushed
             }
             (Made::InDaemon(made), Sink::Layout(_) | Sink::Archive(_)) => {
-                Box::pin(self.save(made, tag)).await?
+                let saved = Box::pin(self.save(made, tag)).await?;
+                self.note_parts();
+                saved
             }
         };
         Ok(Arrived {
@@ -92,6 +111,7 @@ impl<'a> Route<'a> {
             None => assembled.image.clone(),
         };
         if before == Some(image.digest()) {
+            self.note_parts();
             return Ok(image);
         }
         let (copier, sink) = (&self.copier, self.sink);
@@ -132,8 +152,13 @@ impl<'a> Route<'a> {
             try_join_all(bring).await.map(drop)
         };
         tokio::try_join!(added, config, carried, base)?;
+        self.note_parts();
         let root = Document::Manifest(Box::new(image.manifest().clone()));
         sink.publish(&root, tag).await?;
+        // The next build looks at what this one made.
+        let config = &image.manifest().config;
+        self.registry
+            .remember_document(&config.into(), image.config().bytes());
         Ok(image)
     }
 

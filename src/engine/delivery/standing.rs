@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use futures_util::future::try_join_all;
+
 use crate::engine::publication::Line;
 use crate::oci::document::{Descriptor, Digest, Document, Index, Manifest, Platform, Verbatim};
 use crate::oci::remote::Registry;
@@ -61,24 +63,25 @@ impl Standing {
         registry: &Registry,
         is_brought: impl AsyncFnOnce(&Digest) -> bool,
     ) -> Result<Option<Self>, StoreError> {
-        let Some((source, digest)) = Source::standing(location, registry).await? else {
+        let will_be_read = existing != Existing::Replace;
+        let Some(tagged) = Source::standing(location, registry, will_be_read).await? else {
             return Ok(None);
         };
-        if existing == Existing::Replace || is_brought(&digest).await {
+        let digest = tagged.digest.clone();
+        if !will_be_read || is_brought(&digest).await {
             return Ok(Some(Self {
                 digest,
                 index: None,
                 entries: Vec::new(),
             }));
         }
-        let document = source.resolve(Some(digest.as_ref())).await?;
+        let (source, document) = tagged.document().await?;
         let (index, entries) = match document {
             Document::Manifest(manifest) => (None, vec![single(&source, *manifest).await?]),
             Document::Index(index) => {
-                let mut entries = Vec::with_capacity(index.manifests.len());
-                for descriptor in &index.manifests {
-                    entries.push(entry(&source, descriptor).await?);
-                }
+                let entries = index.manifests.iter();
+                let entries = entries.map(|descriptor| entry(&source, descriptor));
+                let entries = try_join_all(entries).await?;
                 (Some(index.into_value()), entries)
             }
         };

@@ -4,6 +4,8 @@
 //! author had in mind. The host decides on the latter, as for any base. A tag without a word about
 //! Windows is the name of one image or index, and nothing else is taken in place of it.
 
+use futures_util::future::try_join_all;
+
 use super::behind_tag::read_tag;
 use super::best_fit::{Fit, Match};
 use super::choice::Choice;
@@ -79,24 +81,22 @@ impl NamedBase {
         hosts: &[HostBuild],
         wanted: Match,
     ) -> Result<Vec<Resolution>, ResolveError> {
-        let mut found = Vec::new();
         match self {
             Self::OfHost { name, .. } => {
-                let bases = BaseRepository::open(registry, name).await?;
+                let bases = BaseRepository::open_for(registry, name, hosts).await?;
                 let bases = bases.of_one_flavour(hosts, wanted)?;
-                for host in hosts {
-                    found.push(bases.resolve(*host, wanted).await?);
-                }
+                let searches = hosts.iter().map(|host| bases.resolve(*host, wanted));
+                try_join_all(searches).await
             }
             Self::Exact(reference) => {
-                for host in hosts {
+                let searches = hosts.iter().map(async |host| {
                     let base = exactly(registry, reference, *host, wanted).await?;
                     let set_aside = Vec::new();
-                    found.push(Resolution { base, set_aside });
-                }
+                    Ok(Resolution { base, set_aside })
+                });
+                try_join_all(searches).await
             }
         }
-        Ok(found)
     }
 }
 

@@ -25,6 +25,8 @@ use crate::windows::version::WindowsVersion;
 
 /// More tags than this are not looked at for one host; a real repository needs a handful.
 const MAX_LOOKS: usize = 64;
+/// As many hosts' images are asked for before it is known that there are such.
+const MOST_FORESEEN: usize = 8;
 
 /// The image that a build starts from.
 #[derive(Debug, Clone, PartialEq)]
@@ -287,6 +289,23 @@ impl BaseRepository {
             }),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The same for some hosts. What each is likely to get, by the tag of its version, is asked for
+    /// along with the list, which then says whether it is the one.
+    pub async fn open_for(
+        registry: &Registry,
+        base: &BaseName,
+        hosts: &[HostBuild],
+    ) -> Result<Self, ResolveError> {
+        let has_plain_tags = !matches!(base.flavour, Choice::Named(_));
+        let versions = hosts.iter().map(|host| host.version);
+        let versions = versions.filter(|it| has_plain_tags && it.revision.is_some());
+        let repository = registry.repository(&base.repository);
+        for version in versions.take(MOST_FORESEEN) {
+            repository.foresee_manifest(&version.os_version());
+        }
+        Self::open(registry, base).await
     }
 
     /// All its tags.

@@ -17,6 +17,8 @@ use crate::oci::store::{Sink, Source, StoreError};
 use crate::oci::stream::Blob;
 use crate::progress::Progress;
 
+/// Blobs at hand of up to this size go to a registry sooner than it says that it has them.
+const SENT_UNASKED: u64 = 64 * 1024;
 /// How many questions about blobs are under way at once for one image; they are small.
 const QUESTIONS: usize = 16;
 
@@ -233,7 +235,12 @@ impl Copier {
     ) -> Result<Action, CopyError> {
         let places = self.places(&descriptor.digest);
         let mut places = places.lock().await;
-        if is_there(descriptor, sink, &mut places).await? {
+        let is_there = if self.is_sent_unasked(descriptor, sink) {
+            is_known(sink, &places)
+        } else {
+            is_there(descriptor, sink, &mut places).await?
+        };
+        if is_there {
             return Ok(Action::Present);
         }
         if !self.dry_run {
@@ -244,6 +251,11 @@ impl Copier {
         }
         places.push(sink.clone());
         Ok(Action::Copy)
+    }
+
+    /// Whether a blob goes to a registry without a question whether that has it.
+    fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
+        !self.dry_run && matches!(sink, Sink::Registry(_)) && blob.size <= SENT_UNASKED
     }
 
     /// Tries to take the blob from another repository of the sink's registry.
@@ -333,8 +345,7 @@ async fn is_there(
     sink: &Sink,
     places: &mut Vec<Sink>,
 ) -> Result<bool, StoreError> {
-    let key = sink.to_string();
-    if places.iter().any(|place| place.to_string() == key) {
+    if is_known(sink, places) {
         return Ok(true);
     }
     let there = sink.has_blob(blob).await?;
@@ -342,6 +353,12 @@ async fn is_there(
         places.push(sink.clone());
     }
     Ok(there)
+}
+
+/// Whether the sink is among the places where a blob is known to be.
+fn is_known(sink: &Sink, places: &[Sink]) -> bool {
+    let key = sink.to_string();
+    places.iter().any(|place| place.to_string() == key)
 }
 
 fn skipped(blob: &PlannedBlob, sink: &Sink) -> bool {

@@ -52,16 +52,17 @@ impl Inner {
             }
             (Challenge::Basic, _) => Ok(None),
             (Challenge::Bearer { realm, service, .. }, _) => {
-                // Held while a token is fetched: requests that need the same one wait for it.
-                let mut tokens = host.tokens.lock().await;
-                let token = if let Some(token) = tokens.get(scope) {
+                let fetching = host.fetching(scope);
+                let _held = fetching.lock().await;
+                let known = host.tokens().get(scope);
+                let token = if let Some(token) = known {
                     token
                 } else {
                     let fetched = self
                         .fetch_token(host, realm, service.as_deref(), scope, credential)
                         .await?;
                     let text = fetched.text.clone();
-                    tokens.keep(scope, fetched);
+                    host.tokens().keep(scope, fetched);
                     text
                 };
                 Ok(Some(sensitive(&bearer(&token))?))

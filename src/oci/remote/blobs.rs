@@ -58,12 +58,20 @@ impl Repository {
                 limit,
             }));
         }
+        let documents = self.inner().documents.get();
+        if let Some(kept) = documents.and_then(|documents| documents.find(descriptor)) {
+            return Ok(kept);
+        }
         let mut pull = self.blob(descriptor).verified(0)?;
         let mut bytes = BytesMut::new();
         while let Some(chunk) = pull.next().await? {
             bytes.extend_from_slice(&chunk);
         }
-        Ok(bytes.freeze())
+        let bytes = bytes.freeze();
+        if let Some(documents) = documents {
+            documents.keep(descriptor, &bytes);
+        }
+        Ok(bytes)
     }
 }
 

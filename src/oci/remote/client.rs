@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use super::documents::Documents;
 use super::error::RegistryError;
+use super::foresight::Foresight;
 use super::host::Host;
 use super::session::Session;
 use crate::net::{CertificateFiles, Http, IDLE_TIMEOUT, RetryPolicy};
@@ -62,6 +64,8 @@ pub(super) struct Inner {
     hosts: Mutex<HashMap<String, Arc<Host>>>,
     /// Uploads that a registry opened where a mount was asked for.
     opened_uploads: Mutex<HashMap<UploadKey, Session>>,
+    pub(super) foresight: Foresight,
+    pub(super) documents: OnceLock<Documents>,
     /// How often it was asked what was probably meant.
     pub(super) guesses: AtomicUsize,
 }
@@ -81,6 +85,8 @@ impl Registry {
             http,
             hosts: Mutex::default(),
             opened_uploads: Mutex::default(),
+            foresight: Foresight::default(),
+            documents: OnceLock::new(),
             guesses: AtomicUsize::new(0),
         })))
     }

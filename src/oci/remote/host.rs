@@ -1,14 +1,15 @@
 //! One registry host: how it is spoken to, how it wants to be convinced, and what it gave us.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use reqwest::header::LOCATION;
 use reqwest::{Response, StatusCode, Url};
 use tokio::sync::OnceCell;
 
-use super::challenge::{Challenge, Tokens};
+use super::challenge::{Challenge, Scope, Tokens};
 use super::credentials::Credentials;
 use super::error::RegistryError;
 use super::takes::Takes;
@@ -18,12 +19,17 @@ use crate::net::{Exchange, Http, HttpError};
 pub(super) struct Host {
     /// As references name it: `docker.io`, `repo.lan:5000`.
     pub(super) name: String,
-    pub(super) tokens: tokio::sync::Mutex<Tokens>,
+    tokens: Mutex<Tokens>,
+    /// Held by whoever fetches a token: requests that need the same one wait for it, and others do
+    /// not.
+    fetching: Mutex<HashMap<Scope, Arc<tokio::sync::Mutex<()>>>>,
     pub(super) credentials: OnceCell<Credentials>,
     /// Whether its root was asked for a challenge.
     pub(super) knocked: OnceCell<()>,
     pub(super) takes: Takes,
     base: OnceCell<Base>,
+    /// Why the first question got no answer, where it was sent before the protocol was known.
+    unanswered: Mutex<Option<HttpError>>,
     challenge: Mutex<Option<Challenge>>,
 }
 
@@ -40,13 +46,26 @@ impl Host {
     pub(super) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
-            tokens: tokio::sync::Mutex::default(),
+            tokens: Mutex::default(),
+            fetching: Mutex::default(),
             credentials: OnceCell::new(),
             knocked: OnceCell::new(),
             takes: Takes::default(),
             base: OnceCell::new(),
+            unanswered: Mutex::default(),
             challenge: Mutex::new(None),
         }
+    }
+
+    /// The tokens that it gave.
+    pub(super) fn tokens(&self) -> MutexGuard<'_, Tokens> {
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is held while a token for this is fetched.
+    pub(super) fn fetching(&self, scope: &Scope) -> Arc<tokio::sync::Mutex<()>> {
+        let mut fetching = self.fetching.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(fetching.entry(scope.clone()).or_default())
     }
 
     /// The last challenge that the host sent.
@@ -77,6 +96,42 @@ impl Host {
             .await
     }
 
+    /// Where the API of a listed host is likely to be while that is not known: a question that goes
+    /// there shows it as well as knocking does, and needs no second way.
+    pub(super) fn likely_base(&self, connections: &Http) -> Option<Url> {
+        let http = self.url("http").ok()?;
+        let is_open = !self.base.initialized() && self.unanswered().is_none();
+        (is_open && connections.is_listed(&http) && http.port().is_some()).then_some(http)
+    }
+
+    /// Sends a question there, and answers with what came if it shows that this is the place. No
+    /// credential goes along.
+    pub(super) async fn try_base(
+        &self,
+        connections: &Http,
+        exchange: &Exchange<'_>,
+        likely: Url,
+    ) -> Option<Response> {
+        match self.first_answer(connections, exchange).await {
+            Ok(response) if !wants_tls(&response) => {
+                // Another question may have shown it at the same time.
+                let _ = self.base.set(Base { url: likely });
+                (!response.status().is_redirection()).then_some(response)
+            }
+            Ok(_) => None,
+            Err(error) => {
+                *self.unanswered() = Some(error);
+                None
+            }
+        }
+    }
+
+    fn unanswered(&self) -> MutexGuard<'_, Option<HttpError>> {
+        self.unanswered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn find_base(&self, connections: &Http) -> Result<Base, RegistryError> {
         let https = self.url("https")?;
         let http = self.url("http")?;
@@ -91,7 +146,12 @@ impl Host {
         let mut failure = None;
         let mut refused_plain = None;
         for url in order {
-            match self.probe(connections, url).await {
+            let unanswered = self.unanswered().take_if(|_| url == &http);
+            let probed = match unanswered {
+                Some(error) => Err(error),
+                None => self.probe(connections, url).await,
+            };
+            match probed {
                 Ok(true) => return Ok(Base { url: url.clone() }),
                 Ok(false) => refused_plain = Some(url.clone()),
                 Err(HttpError::PlainHttp { .. }) => {}
@@ -132,12 +192,7 @@ impl Host {
     async fn probe(&self, connections: &Http, url: &Url) -> Result<bool, HttpError> {
         let what = format!("find the protocol of {}", self.name);
         let exchange = Exchange::get(what, Self::root(url));
-        let answer = tokio::time::timeout(PROBE_TIME, connections.send(&exchange)).await;
-        let response = answer.map_err(|_| HttpError::Stalled {
-            host: self.name.clone(),
-            what: exchange.what.clone(),
-            after: PROBE_TIME,
-        })??;
+        let response = self.first_answer(connections, &exchange).await?;
         if url.scheme() == "http" && wants_tls(&response) {
             return Ok(false);
         }
@@ -146,6 +201,19 @@ impl Host {
         }
         let _ = self.knocked.set(());
         Ok(true)
+    }
+
+    async fn first_answer(
+        &self,
+        connections: &Http,
+        exchange: &Exchange<'_>,
+    ) -> Result<Response, HttpError> {
+        let answer = tokio::time::timeout(PROBE_TIME, connections.send(exchange)).await;
+        answer.map_err(|_| HttpError::Stalled {
+            host: self.name.clone(),
+            what: exchange.what.clone(),
+            after: PROBE_TIME,
+        })?
     }
 }
 

@@ -10,6 +10,7 @@ use reqwest::header::{ACCEPT, CONTENT_LENGTH, CONTENT_TYPE, HeaderMap, HeaderVal
 use super::challenge::Scope;
 use super::error::RegistryError;
 use super::repository::Repository;
+use super::request::Request;
 use crate::net::{HttpError, Payload};
 use crate::oci::document::Hasher;
 
@@ -69,18 +70,41 @@ impl Repository {
 
     /// The document that a tag or digest names; its digest is verified.
     pub async fn get_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
+        if let Some(answer) = self.foreseen_manifest(which).await {
+            return answer;
+        }
+        let request = self.manifest_request(which);
+        let (headers, _, bytes) = self.inner().fetch(&request, LIMIT).await?;
+        self.read_manifest(which, &headers, bytes)
+    }
+
+    /// One attempt at that.
+    pub(super) async fn ask_for_manifest(&self, which: &str) -> Result<RawManifest, RegistryError> {
+        let request = self.manifest_request(which);
+        let (headers, _, bytes) = self.inner().fetch_once(&request, LIMIT).await?;
+        self.read_manifest(which, &headers, bytes)
+    }
+
+    fn manifest_request(&self, which: &str) -> Request<'_> {
         let what = format!("read manifest {which} of {self}");
         let mut request = self.request(Method::GET, &format!("manifests/{which}"), what);
+        let accepted = HeaderValue::from_static(ACCEPTED);
+        request.headers.insert(ACCEPT, accepted);
         request
-            .headers
-            .insert(ACCEPT, HeaderValue::from_static(ACCEPTED));
-        let (headers, _, bytes) = self.inner().fetch(&request, LIMIT).await?;
+    }
+
+    fn read_manifest(
+        &self,
+        which: &str,
+        headers: &HeaderMap,
+        bytes: Bytes,
+    ) -> Result<RawManifest, RegistryError> {
         let promised = match Digest::from_str(which) {
             Ok(asked_for) => Some(asked_for),
-            Err(_) => promised_digest(&headers),
+            Err(_) => promised_digest(headers),
         };
         let digest = verified(promised, &bytes, &format!("manifest {which} of {self}"))?;
-        let media_type = text(&headers, CONTENT_TYPE.as_str())
+        let media_type = text(headers, CONTENT_TYPE.as_str())
             .map(|value| {
                 value
                     .split(';')

@@ -54,6 +54,7 @@ impl Repository {
             published => published?,
         };
         if published.knows_subject {
+            self.host.takes.learn(|known| known.referrers = true);
             return Ok(());
         }
         self.enlist(artifact).await
@@ -87,10 +88,25 @@ impl Repository {
         subject: &Digest,
         artifact_type: Option<&str>,
     ) -> Result<Vec<Descriptor>, RegistryError> {
-        if let Some(listed) = self.ask(subject, artifact_type).await? {
+        let tag = tag_of(subject);
+        let (listed, under_tag) = if self.host.takes.get().referrers {
+            (self.ask(subject, artifact_type).await, None)
+        } else {
+            // Which of the two ways a registry has shows only when it is asked, and one question
+            // after the other would take twice as long.
+            let asking = self.ask(subject, artifact_type);
+            let (listed, under_tag) = tokio::join!(asking, self.list_under(&tag));
+            (listed, Some(under_tag))
+        };
+        if let Some(listed) = listed? {
+            self.host.takes.learn(|known| known.referrers = true);
             return Ok(listed);
         }
-        Ok(match self.list_under(&tag_of(subject)).await? {
+        let under_tag = match under_tag {
+            Some(found) => found?,
+            None => self.list_under(&tag).await?,
+        };
+        Ok(match under_tag {
             Some(List::Index(index)) => index.into_value().manifests,
             Some(List::Other) | None => Vec::new(),
         })

@@ -65,6 +65,11 @@ impl Repository {
         self
     }
 
+    /// Whether something is to be brought there.
+    pub(super) fn is_pushed_to(&self) -> bool {
+        self.target
+    }
+
     /// The host as references name it: `docker.io`, `repo.lan:5000`.
     pub fn host(&self) -> &str {
         &self.host.name

@@ -73,20 +73,24 @@ impl Inner {
     /// credential that there is.
     pub(super) async fn once(&self, request: &Request<'_>) -> Result<Response, RegistryError> {
         let (host, repository) = (request.host, request.repository);
+        let mut first = Box::pin(self.first_answer(request)).await;
         let base = &host.base(&self.http).await?.url;
         let mut exchange = request.exchange(base)?;
         let at_home = exchange.url.origin() == base.origin();
         let mut scope = request.scope.clone();
         let (mut asked, mut knocked) = (false, false);
         let mut proof = None;
-        if at_home {
+        if at_home && first.is_none() {
             proof = self.authorization(host, repository, &scope).await?;
         }
         loop {
             if let Some(proof) = &proof {
                 exchange.headers.insert(AUTHORIZATION, proof.clone());
             }
-            let response = self.http.follow(&exchange).await?;
+            let response = match first.take() {
+                Some(response) => response,
+                None => self.http.follow(&exchange).await?,
+            };
             if !at_home || response.url().origin() != base.origin() {
                 let elsewhere = host_of(response.url());
                 return check(&self.http, elsewhere, &request.what, response, NOT_SENT).await;
@@ -99,7 +103,7 @@ impl Inner {
             {
                 asked = true;
                 scope = scope.with(challenge.scope());
-                self.forget(host, proof.as_ref()).await;
+                Self::forget(host, proof.as_ref());
                 let better = self.authorization(host, repository, &scope).await?;
                 // The same password again would only count as another wrong login.
                 if better != proof {
@@ -118,7 +122,7 @@ impl Inner {
                 }
             }
             if refused {
-                self.forget(host, proof.as_ref()).await;
+                Self::forget(host, proof.as_ref());
             }
             let tried = self.tried(request, status, proof.is_some()).await?;
             // As the user names it, which is also what `docker login` wants.
@@ -134,9 +138,20 @@ impl Inner {
         }
     }
 
-    async fn forget(&self, host: &Host, proof: Option<&HeaderValue>) {
+    /// The answer to the first question of all to a listed host, whose protocol it shows too.
+    async fn first_answer(&self, request: &Request<'_>) -> Option<Response> {
+        let reads = matches!(request.method, Method::GET | Method::HEAD);
+        if !reads || matches!(request.target, Target::Url(_)) {
+            return None;
+        }
+        let likely = request.host.likely_base(&self.http)?;
+        let exchange = request.exchange(&likely).ok()?;
+        request.host.try_base(&self.http, &exchange, likely).await
+    }
+
+    fn forget(host: &Host, proof: Option<&HeaderValue>) {
         if let Some(refused) = proof {
-            host.tokens.lock().await.forget(refused);
+            host.tokens().forget(refused);
         }
     }
 

@@ -16,6 +16,8 @@ pub(super) struct Known {
     pub(super) mounts: bool,
     /// Whether it answers HEAD.
     pub(super) heads: bool,
+    /// Whether it has shown that it lists what is about a manifest.
+    pub(super) referrers: bool,
     /// The longest page of tags; none where the registry decides.
     pub(super) tags_page: Option<usize>,
 }
@@ -44,6 +46,7 @@ impl Default for Known {
             manner: None,
             mounts: true,
             heads: true,
+            referrers: false,
             tags_page: Some(TAGS_PAGE),
         }
     }

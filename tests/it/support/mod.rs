@@ -19,6 +19,7 @@ pub mod places;
 pub mod powershell;
 pub mod programs;
 pub mod proxy;
+pub mod rounds;
 pub mod scripted;
 pub mod serve;
 pub mod windows_base;
