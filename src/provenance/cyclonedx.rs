@@ -15,6 +15,7 @@ use super::system::OperatingSystem;
 const IMAGE: &str = "image";
 const SYSTEM: &str = "operating-system";
 const UPDATE: &str = "update";
+const SYFT_TYPE: &str = "syft:package:type";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -247,7 +248,7 @@ fn of_update<'a>(system: &'a OperatingSystem, kb: &str, number: &'a str) -> Opti
             system.name
         )),
         properties: vec![Property {
-            name: "syft:package:type",
+            name: SYFT_TYPE,
             value: "msrc-kb",
         }],
         ..Component::default()
@@ -278,8 +279,18 @@ fn of_package<'a>(inventory: &'a Inventory, package: &'a Package) -> Component<'
         evidence: Some(Evidence {
             occurrences: occurrences.collect(),
         }),
+        properties: kind_for_syft(found.ecosystem).into_iter().collect(),
         ..Component::default()
     }
+}
+
+/// Syft knows .NET's packages by a type of its own and none for `pkg:nuget`, as of version 1.18; grype
+/// looks up packages by that type.
+fn kind_for_syft(ecosystem: Ecosystem) -> Option<Property<'static>> {
+    (ecosystem == Ecosystem::NuGet).then_some(Property {
+        name: SYFT_TYPE,
+        value: "dotnet",
+    })
 }
 
 fn of_file<'a>(place: Place, file: &'a File, layer: &'a str) -> Component<'a> {

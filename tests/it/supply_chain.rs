@@ -9,6 +9,9 @@ use serde_json::Value;
 use spdx::{Expression, LicenseReq};
 use toml::Table;
 
+use crate::support::bills::{problems, python_with_readers};
+use crate::support::programs::skip;
+
 fn rules() -> Table {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/deny.toml");
     std::fs::read_to_string(file).unwrap().parse().unwrap()
@@ -144,4 +147,11 @@ fn a_release_says_what_it_is_built_from() {
             "{component}"
         );
     }
+    let Some(python) = python_with_readers() else {
+        return skip("no python has readers of SBOMs; tests/run installs them");
+    };
+    assert_eq!(
+        problems(&python, "cyclonedx", &bytes),
+        Vec::<String>::new()
+    );
 }

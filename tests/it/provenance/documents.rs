@@ -153,6 +153,11 @@ fn what_grype_reads_with_finds_the_packages_and_windows() {
             assert!(found.contains(purl), "{name} {purl}: {found:?}");
         }
         if name == "CycloneDX" {
+            // Grype looks up what has one of these types, and nothing else.
+            for (purl, kind) in PACKAGES.iter().zip(["npm", "npm", "dotnet", "python"]) {
+                let package = artifacts.iter().find(|it| it["purl"] == *purl).unwrap();
+                assert_eq!(package["type"], kind, "{package}");
+            }
             assert_eq!(read["distro"]["id"], "windows", "{}", read["distro"]);
             assert_eq!(read["distro"]["versionID"], "11572");
             let update = artifacts.iter().find(|it| it["type"] == "msrc-kb").unwrap();
