@@ -7,7 +7,8 @@ Needs docker-registry and GNU time. The image has one layer, as of a `COPY`: a f
 The first update reads it once, to know what it touches; those that are measured find that in the cache. Every run
 updates an image of a repository of its own, and the registry's log tells which bytes of layers were asked for or sent.
 
-With BASES_DIFFER=1 the layer also has a file in Windows' own folder, so that it is compared with both bases.
+With WINCIMG_SYSTEM_HIVE, a SYSTEM hive of Windows, the layer also has a file in Windows' own folder, so that it is
+compared with both bases, which have that hive.
 """
 
 import gzip
@@ -18,12 +19,14 @@ import os
 import sys
 import tarfile
 import tempfile
+import urllib.request
 from pathlib import Path
 
 import build
 from build import DOCKER, MANIFEST, measure, push_base, push_blob, request, row
 
 OLD, NEW = "10.0.20348.2340", "10.0.20348.2402"
+HIVE = os.environ.get("WINCIMG_SYSTEM_HIVE")
 FILES, SIZE = 1000, 64 << 10
 
 
@@ -42,15 +45,13 @@ def own_layer():
         add("Files/app")
         for number in range(FILES):
             add(f"Files/app/file-{number}.dll", hashlib.shake_256(str(number).encode()).digest(SIZE))
-        if os.environ.get("BASES_DIFFER"):
+        if HIVE:
             add("Files/Windows")
             add("Files/Windows/own.dll", b"own")
     return tar.getvalue()
 
 
 def read(registry, path, kind):
-    import urllib.request
-
     with urllib.request.urlopen(urllib.request.Request(f"{registry}/v2/{path}", headers={"Accept": kind})) as answer:
         return json.loads(answer.read())
 
@@ -91,8 +92,9 @@ def main():
 def run_all(host, plain, packed, runs):
     registry = f"http://{host}"
     build.wait_for(registry)
+    hive = build.whole(Path(HIVE).read_bytes()) if HIVE else None
     for version in (OLD, NEW):
-        push_base(registry, "mcr/windows/nanoserver", version, b"no hive")
+        push_base(registry, "mcr/windows/nanoserver", version, hive)
     layer = push_blob(registry, "seed", packed)
     common = ["--base-registry", f"{host}/mcr", "--insecure-registry", host, "--quiet"]
     common += ["--host-build", NEW]
