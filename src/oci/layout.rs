@@ -110,6 +110,14 @@ impl Diagnose for LayoutError {
                 "put the name after the place: oci:{}:NAME",
                 path.display()
             )),
+            Self::NotALayout { path, .. } if path.is_file() => Some(format!(
+                "a file that docker save or wincimg wrote is docker-archive:{}",
+                path.display()
+            )),
+            Self::NotALayout { .. } => Some(
+                "oci: is followed by a folder that has index.json and oci-layout, as `--output oci:DIR` writes it"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
@@ -380,8 +388,18 @@ impl Layout {
         let path = self.root.join("oci-layout");
         let header = match files::read(&path, MAX_DOCUMENT) {
             Ok(header) => header,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(not_a_layout("it has no file oci-layout".to_owned()));
+            Err(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+                ) =>
+            {
+                let reason = match (self.root.exists(), self.root.is_dir()) {
+                    (true, true) => "it has no file oci-layout",
+                    (true, false) => "it is a file",
+                    (false, _) => "it does not exist",
+                };
+                return Err(not_a_layout(reason.to_owned()));
             }
             Err(source) => return Err(LayoutError::Read { path, source }),
         };

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use serde_json::Value;
 use tokio::io::AsyncReadExt;
+use wincimg::Diagnose;
 use wincimg::oci::copy::{Action, Copier, CopyOptions, CopyPlan};
 use wincimg::oci::document::{Document, Flavour, ImageConfig};
 use wincimg::oci::layout::{Layout, LayoutError};
@@ -304,6 +305,15 @@ async fn a_directory_with_other_things_in_it_is_no_layout() {
         open.to_string().ends_with("it has no file oci-layout"),
         "{open}"
     );
+    let nothing = Layout::open(dir.path().join("none")).await.unwrap_err();
+    assert!(
+        nothing.to_string().ends_with("it does not exist"),
+        "{nothing}"
+    );
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let a_file = Layout::open(file.path()).await.unwrap_err();
+    assert!(a_file.to_string().ends_with("it is a file"), "{a_file}");
+    assert!(a_file.hint().unwrap().contains("docker-archive:"));
     fs::write(dir.path().join("thesis.txt"), "important").unwrap();
     let error = Layout::create(dir.path()).await.unwrap_err();
     assert!(error.to_string().ends_with("but thesis.txt"), "{error}");

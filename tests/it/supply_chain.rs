@@ -150,8 +150,5 @@ fn a_release_says_what_it_is_built_from() {
     let Some(python) = python_with_readers() else {
         return skip("no python has readers of SBOMs; tests/run installs them");
     };
-    assert_eq!(
-        problems(&python, "cyclonedx", &bytes),
-        Vec::<String>::new()
-    );
+    assert_eq!(problems(&python, "cyclonedx", &bytes), Vec::<String>::new());
 }

@@ -146,8 +146,11 @@ impl<'h> Config<'h> {
                 "there is no home directory".to_owned(),
             ));
         };
-        // A link stays one, and what it leads to is written.
-        let path = path.canonicalize().unwrap_or(path);
+        // A link stays one, and what it leads to is written. Any other path stays as people wrote it.
+        let path = match path.is_symlink() {
+            true => path.canonicalize().unwrap_or(path),
+            false => path,
+        };
         let shown = path.display().to_string();
         let document = match files::read(&path, LARGEST_FILE) {
             Ok(text) if text.trim_ascii().is_empty() => Map::new(),
