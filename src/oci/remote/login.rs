@@ -147,9 +147,10 @@ impl<'h> Config<'h> {
             ));
         };
         // A link stays one, and what it leads to is written. Any other path stays as people wrote it.
-        let path = match path.is_symlink() {
-            true => path.canonicalize().unwrap_or(path),
-            false => path,
+        let path = if path.is_symlink() {
+            path.canonicalize().unwrap_or(path)
+        } else {
+            path
         };
         let shown = path.display().to_string();
         let document = match files::read(&path, LARGEST_FILE) {

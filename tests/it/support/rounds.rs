@@ -119,7 +119,8 @@ async fn hold(mut from: OwnedReadHalf, to: OwnedWriteHalf, state: &Mutex<State>)
 async fn release(state: &Mutex<State>) {
     loop {
         tokio::time::sleep(Duration::from_millis(5)).await;
-        for (to, bytes) in state.lock().unwrap().end_of_round() {
+        let due = state.lock().unwrap().end_of_round();
+        for (to, bytes) in due {
             // A client may have gone.
             let _ = to.lock().await.write_all(&bytes).await;
         }
