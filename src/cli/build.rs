@@ -33,10 +33,10 @@ use crate::engine::choice::{Engine, Wish};
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review, foresee};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
-use crate::engine::order::{Means, deliver_directly};
+use crate::engine::order::{Means, Reuse, deliver_directly};
 use crate::engine::plans::PlannedImage;
 use crate::engine::publication::{Naming, Publication};
-use crate::layer::{Compression, Listed, listing};
+use crate::layer::{Compression, Listed, Remembered, listing};
 use crate::oci::prefix::RegistryPrefix;
 use crate::oci::reference::{is_repository, is_tag};
 use crate::oci::remote::Registry;
@@ -93,6 +93,10 @@ pub(super) struct Build {
     /// How the recipe's layer is compressed
     #[arg(long, value_enum, default_value = "gzip")]
     compression: CompressionArg,
+    /// Take unchanged layers from an image too, beside what the tag has: a reference, oci:DIR[:TAG]
+    /// or docker-archive:FILE (repeatable)
+    #[arg(long, value_name = "IMAGE", conflicts_with = "no_cache", add = complete::images())]
+    cache_from: Vec<Location>,
     /// The format of manifests in a registry [default: the base's]
     #[arg(long, value_enum, value_name = "FORMAT")]
     manifest_format: Option<ManifestFormat>,
@@ -118,6 +122,8 @@ struct Job<'a> {
     created: Option<Timestamp>,
     existing: Existing,
     review: &'a Review<'a>,
+    /// What the tars of layers came to in earlier runs.
+    remembered: Remembered,
     /// The Dockerfile that a daemon carries out; it makes one of a recipe's plan itself.
     sent: Option<&'a Stages>,
 }
@@ -258,10 +264,12 @@ impl Build {
                 created,
                 existing: self.tags.existing(),
                 review: &|outlooks| review(outlooks, &nodes, today, session),
+                remembered: session.cache.remembered(),
                 sent: order.design.sent(),
             };
             let mut destinations = self.destinations();
             self.check_format(engine, &destinations)?;
+            self.check_cache(engine)?;
             let delivered = match engine {
                 Engine::Direct => {
                     if destinations.is_empty() {
@@ -347,6 +355,16 @@ impl Build {
         }
     }
 
+    /// Refuses images to take layers from where a daemon makes its own.
+    fn check_cache(&self, engine: Engine) -> Result<(), Failure> {
+        if engine == Engine::Docker && !self.cache_from.is_empty() {
+            let problem =
+                anyhow!("--cache-from needs the direct engine: Docker has a cache of its own");
+            return Err(Failure::usage(problem).hint("leave --cache-from out"));
+        }
+        Ok(())
+    }
+
     async fn build_directly(
         &self,
         destinations: &[Destination],
@@ -361,7 +379,12 @@ impl Build {
             review: job.review,
         };
         let compression = self.compression.into();
-        let delivering = deliver_directly(job.publication, compression, job.created, &delivery);
+        let reuse = (!self.daemon.no_cache).then(|| Reuse {
+            from: self.cache_from.clone(),
+            remembered: job.remembered,
+        });
+        let delivering =
+            deliver_directly(job.publication, compression, job.created, reuse, &delivery);
         Ok(delivering.await?)
     }
 

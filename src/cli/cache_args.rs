@@ -8,6 +8,7 @@ use clap::Args;
 
 use crate::files::Kept;
 use crate::inspect::library::{FactsCache, Library};
+use crate::layer::Remembered;
 use crate::net::Downloads;
 use crate::oci::remote::Registry;
 use crate::progress::Progress;
@@ -51,6 +52,14 @@ impl CacheArgs {
         let limit = self.cache_size.min(MOST_DOCUMENTS);
         if let Some(folder) = self.folder().filter(|_| limit > 0) {
             registry.keep_documents(Kept::new(folder.join("documents"), limit));
+        }
+    }
+
+    /// What the tars of layers came to.
+    pub(super) fn remembered(&self) -> Remembered {
+        match self.folder() {
+            Some(folder) if self.cache_size > 0 => Remembered::in_folder(&folder.join("layers")),
+            _ => Remembered::default(),
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod added_layer;
 mod error;
+mod held;
 mod iis;
 mod on_build;
 
@@ -23,8 +24,10 @@ use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan};
 use crate::windows::inside::Inside;
 
+pub(super) use self::added_layer::LayerBytes;
 pub use self::added_layer::{AddedLayer, AssembleOptions};
 pub use self::error::DirectError;
+pub use self::held::Held;
 
 /// What an image is built on.
 #[derive(Clone, Copy)]
@@ -193,6 +196,7 @@ fn appended(
     let history = History {
         created: Some(created.to_owned()),
         created_by: Some(created_by.to_owned()),
+        comment: layer.and_then(AddedLayer::note),
         empty_layer: layer.is_none(),
         ..History::default()
     };

@@ -13,6 +13,10 @@ use crate::layer::{Compression, LayerError, content_digest, source_digests};
 use crate::net::{Digest, sha256};
 use crate::recipe::{Plan, PlanBase};
 
+/// What says what something was made of: as an annotation an image, in the index over it; in the
+/// history a layer.
+pub const INPUTS: &str = "io.wincimg.inputs";
+
 /// Raised when the same inputs come to other images than before.
 const EDITION: u32 = 1;
 

@@ -10,17 +10,18 @@ use jiff::Timestamp;
 use super::bases::BaseSearch;
 use super::delivery::{Delivered, Delivery, DeliveryError, Made};
 use super::design::Design;
-use super::direct::{AssembleOptions, DirectEngine};
+use super::direct::{AssembleOptions, DirectEngine, Held};
 use super::downloads::{Manner, Supply, SupplyError};
 use super::inside::{LookError, Purpose, look_inside};
 use super::plans::{BuildRequest, Lacking, PlanError, PlannedImage, TargetHost};
 use super::publication::Publication;
 use crate::diagnose::{Blame, Diagnose, Excerpt};
 use crate::inspect::library::Library;
-use crate::layer::{Compression, secrets};
+use crate::layer::{Compression, Remembered, secrets};
 use crate::net::Downloads;
 use crate::oci::base::{BaseRegistry, Match, ResolveError, warning};
 use crate::oci::remote::Registry;
+use crate::oci::store::Location;
 use crate::progress::{Progress, Tell};
 use crate::recipe::Plan;
 use crate::recipe::dockerignore::FILE_NAME;
@@ -199,19 +200,35 @@ impl Diagnose for LookingError {
     }
 }
 
-/// Has the direct engine make images, and brings them to where a delivery is for.
+/// Which layers the direct engine need not write, beside those that the replaced tags have.
+#[derive(Debug, Clone, Default)]
+pub struct Reuse {
+    /// Images that may have them too.
+    pub from: Vec<Location>,
+    /// What the tars of layers came to in earlier runs.
+    pub remembered: Remembered,
+}
+
+/// Has the direct engine make images, and brings them to where a delivery is for. Without `reuse` all
+/// layers are written.
 pub async fn deliver_directly(
     publication: &Publication<'_>,
     compression: Compression,
     created: Option<Timestamp>,
+    reuse: Option<Reuse>,
     delivery: &Delivery<'_>,
 ) -> Result<Delivered, DeliveryError> {
+    let held = match reuse {
+        Some(reuse) => held(publication, reuse, delivery)?,
+        None => Held::default(),
+    };
     // Dropped with this work, so that the end of the program does not wait for its threads.
     let cancelled = CancelOnDrop::default();
     let options = AssembleOptions {
         compression,
         created,
         cancelled: Arc::clone(&cancelled.0),
+        held: Arc::new(held),
     };
     let engine = DirectEngine::new(options, Arc::clone(&delivery.progress));
     let making = async {
@@ -220,6 +237,25 @@ pub async fn deliver_directly(
         Ok(made.map(Made::Assembled).collect())
     };
     Box::pin(delivery.deliver(publication, making)).await
+}
+
+/// Where the layers of a publication may be already.
+fn held(
+    publication: &Publication<'_>,
+    reuse: Reuse,
+    delivery: &Delivery<'_>,
+) -> Result<Held, DeliveryError> {
+    let mut tags = Vec::new();
+    for destination in delivery.destinations {
+        for image in &publication.images {
+            tags.push(destination.location(&publication.name, &image.tag)?);
+        }
+    }
+    // An archive is written anew, whatever was there.
+    tags.retain(|place| !matches!(place, Location::Archive { .. }));
+    let (registry, progress) = (delivery.registry.clone(), Arc::clone(&delivery.progress));
+    let Reuse { from, remembered } = reuse;
+    Ok(Held::by(tags, from, remembered, registry, progress))
 }
 
 /// Tells threads that work for a build to stop when the build is given up.

@@ -24,7 +24,7 @@ use crate::engine::delivery::{Delivery, Destination, Documents, Existing};
 use crate::engine::design::{Design, Named};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
-use crate::engine::order::{Means, Order, UPDATE_LOCK, deliver_directly};
+use crate::engine::order::{Means, Order, Reuse, UPDATE_LOCK, deliver_directly};
 use crate::engine::plans::{PlannedImage, TargetHost};
 use crate::engine::publication::{IndexWhen, Line, Naming, Publication};
 use crate::inspect::library::Library;
@@ -391,7 +391,8 @@ impl Making<'_> {
             review: &|outlooks| review(outlooks, self.nodes, run.today, means.tell),
         };
         let compression = self.entry.compression;
-        let delivering = deliver_directly(&publication, compression, run.created, &delivery);
+        let reuse = Some(Reuse::default());
+        let delivering = deliver_directly(&publication, compression, run.created, reuse, &delivery);
         let delivered = Box::pin(delivering).await?;
         for image in delivered.images {
             let builds = report.builds.iter_mut();

@@ -7,14 +7,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::OnceCell;
 
 use super::report::{State, Trouble};
+use crate::engine::inputs::INPUTS;
 use crate::engine::publication::Line;
 use crate::oci::document::{Descriptor, Digest, Document, DocumentError};
 use crate::oci::reference::Reference;
 use crate::oci::remote::{Registry, RegistryError};
 use crate::windows::version::WindowsVersion;
 
-/// What an entry of an index says about what its image was made of.
-const INPUTS: &str = "io.wincimg.inputs";
 /// The base that its image is on, as OCI has it.
 const BASE: &str = "org.opencontainers.image.base.digest";
 

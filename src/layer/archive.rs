@@ -34,13 +34,54 @@ impl Layer {
     }
 }
 
+/// What takes the bytes of a tar stream.
+pub(super) trait Stream {
+    /// Where the next bytes go: at least one byte; [`Self::advance`] makes them part of the stream.
+    fn room(&mut self) -> Result<&mut [u8], LayerError>;
+
+    fn advance(&mut self, bytes: usize);
+
+    /// Refuses more where the caller asked to stop.
+    fn check_cancelled(&self) -> Result<(), LayerError>;
+
+    /// Appends to the stream.
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), LayerError> {
+        while !bytes.is_empty() {
+            let room = self.room()?;
+            let (now, later) = bytes.split_at(room.len().min(bytes.len()));
+            room[..now.len()].copy_from_slice(now);
+            self.advance(now.len());
+            bytes = later;
+        }
+        Ok(())
+    }
+}
+
+impl Stream for Blocks<'_, '_> {
+    fn room(&mut self) -> Result<&mut [u8], LayerError> {
+        self.room()
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.advance(bytes);
+    }
+
+    fn check_cancelled(&self) -> Result<(), LayerError> {
+        self.options.check_cancelled()
+    }
+}
+
 /// Writes the entries, in their order.
-fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), LayerError> {
+pub(super) fn write<S: Stream>(
+    items: &[Item],
+    timestamp: u64,
+    blocks: &mut S,
+) -> Result<(), LayerError> {
     let mut headers = Vec::new();
     let mut members = Vec::new();
     for item in items {
-        blocks.options.check_cancelled()?;
-        let mut begin = |size, blocks: &mut Blocks| {
+        blocks.check_cancelled()?;
+        let mut begin = |size, blocks: &mut S| {
             header::encode(item, size, timestamp, &mut headers);
             blocks.write(&headers)
         };
@@ -86,7 +127,7 @@ fn write(items: &[Item], timestamp: u64, blocks: &mut Blocks) -> Result<(), Laye
     }
     let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
     archive::read(&sources, |place, content| {
-        blocks.options.check_cancelled()?;
+        blocks.check_cancelled()?;
         let (item, member) = &members[place];
         let size = member.size();
         header::encode(item, size, timestamp, &mut headers);
@@ -141,7 +182,7 @@ impl<'a> OpenFile<'a> {
         })
     }
 
-    fn copy(mut self, blocks: &mut Blocks) -> Result<u64, LayerError> {
+    fn copy(mut self, blocks: &mut impl Stream) -> Result<u64, LayerError> {
         let mut left = self.size;
         while left > 0 {
             let room = blocks.room()?;

@@ -40,7 +40,9 @@ mod listing;
 mod path;
 mod pipeline;
 mod planned;
+mod remembered;
 mod settle;
+mod unwritten;
 
 pub use crate::archive::tar::{
     EntryKind, Limits, ReadError, TarEntry as LayerEntry, TarReader as LayerReader, decompressed,
@@ -57,3 +59,5 @@ pub use laid::{Laid, Without};
 pub use listing::{Listed, content_digest, listing, secrets, source_digests};
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
+pub use remembered::{Remembered, Stamp};
+pub use unwritten::inputs;

@@ -117,19 +117,6 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
         }
     }
 
-    /// Appends to the stream.
-    pub(super) fn write(&mut self, mut bytes: &[u8]) -> Result<(), LayerError> {
-        while !bytes.is_empty() {
-            let room = self.room()?;
-            let fits = room.len().min(bytes.len());
-            let (now, later) = bytes.split_at(fits);
-            room[..fits].copy_from_slice(now);
-            self.advance(fits);
-            bytes = later;
-        }
-        Ok(())
-    }
-
     /// Where the next bytes of the stream go: at least one byte; [`Self::advance`] makes them part
     /// of it.
     pub(super) fn room(&mut self) -> Result<&mut [u8], LayerError> {
@@ -260,7 +247,7 @@ impl<'scope> Threads<'scope> {
     }
 }
 
-fn lost_thread() -> LayerError {
+pub(super) fn lost_thread() -> LayerError {
     LayerError::Compress(io::Error::other("a thread ended early"))
 }
 

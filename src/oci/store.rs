@@ -188,6 +188,40 @@ impl Source {
         })
     }
 
+    /// A place, and what its tag or digest means there, asked at once; nothing where it means nothing.
+    /// Somewhere that is going to be written to is asked with the right to do so.
+    pub async fn find(
+        location: &Location,
+        is_target: bool,
+        registry: &Registry,
+    ) -> Result<Option<(Self, Document)>, StoreError> {
+        match location {
+            Location::Registry(reference) => {
+                let mut repository = registry.repository(reference);
+                if is_target {
+                    repository = repository.to_push_to();
+                }
+                let wanted = location.wanted().unwrap_or("latest");
+                let Some(raw) = repository.find_manifest(wanted).await? else {
+                    return Ok(None);
+                };
+                let source = Self::Registry(repository);
+                let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
+                let document = document.map_err(|error| source.unusable(error))?;
+                Ok(Some((source, document)))
+            }
+            Location::Layout { dir, .. } if !Layout::is_at(dir) => Ok(None),
+            Location::Layout { .. } | Location::Archive { .. } => {
+                let source = Self::open(location, registry).await?;
+                match source.resolve(location.wanted()).await {
+                    Ok(document) => Ok(Some((source, document))),
+                    Err(StoreError::Layout(LayoutError::NotFound { .. })) => Ok(None),
+                    Err(error) => Err(error),
+                }
+            }
+        }
+    }
+
     /// The manifest or index that an index names, by its digest.
     pub async fn document(&self, entry: &Descriptor) -> Result<Document, StoreError> {
         let media_type = &entry.media_type;

@@ -68,7 +68,7 @@ async fn attached_and_found(repository: &Repository) -> (Descriptor, Artifact, A
 async fn a_registry_that_knows_subjects_is_asked() {
     let server = FakeRegistry::start();
     let repository = repository(options(&server.host()), &format!("{}/a", server.host()));
-    attached_and_found(&repository).await;
+    Box::pin(attached_and_found(&repository)).await;
     assert_eq!(repository.tags().await.unwrap(), ["1"]);
     let asked = server.requests();
     let asks_a_tag = |asked: &String| asked.contains("manifests/sha256-");
@@ -83,7 +83,7 @@ async fn elsewhere_a_tag_is_the_list_and_entries_of_others_stay() {
         return;
     };
     let repository = repository(options(&docker.host()), &format!("{}/a", docker.host()));
-    let (image, ours, theirs) = attached_and_found(&repository).await;
+    let (image, ours, theirs) = Box::pin(attached_and_found(&repository)).await;
     let tag = image.digest.to_string().replace(':', "-");
     let list = repository.get_manifest(&tag).await.unwrap();
     assert_eq!(list.media_type, INDEX);

@@ -1,5 +1,6 @@
 //! How many answers commands wait for, one after the other. Far from a registry that is what they take.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 
@@ -94,11 +95,13 @@ fn a_check_of_fifty_images_is_two_round_trips_deep_and_one_again() {
         let digest = registry.image("windows", &format!("10.0.17763.{number}"));
         let repository = format!("team/service-{number}");
         registry.tag(&repository, "1.0", &digest);
-        workloads += &format!(
+        write!(
+            workloads,
             "apiVersion: v1\nkind: Pod\nmetadata: {{name: pod-{number}}}\nspec:\n  \
              nodeSelector: {{kubernetes.io/os: windows}}\n  \
              containers: [{{name: app, image: '{host}/{repository}:1.0'}}]\n---\n"
-        );
+        )
+        .unwrap();
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("workloads.yaml");

@@ -34,9 +34,9 @@ pub(in crate::cli) struct DaemonArgs {
     /// Let the daemon ask for the base although it has it
     #[arg(long)]
     pull: bool,
-    /// Run every command although the daemon did so before
+    /// Run every command although the daemon did so before; the direct engine writes every layer
     #[arg(long)]
-    no_cache: bool,
+    pub(super) no_cache: bool,
     /// Set a build argument such as `HTTP_PROXY`; without a value it is taken from the environment
     /// (repeatable)
     #[arg(long = "build-arg", value_name = "KEY[=VALUE]", add = complete::build_arguments())]

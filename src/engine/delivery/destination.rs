@@ -23,7 +23,11 @@ pub enum Destination {
 
 impl Destination {
     /// Where an image of that name and tag goes.
-    pub(super) fn location(&self, name: &str, tag: &str) -> Result<Location, ReferenceError> {
+    pub(in crate::engine) fn location(
+        &self,
+        name: &str,
+        tag: &str,
+    ) -> Result<Location, ReferenceError> {
         Ok(match self {
             Self::Registry(registry) => {
                 Location::Registry(registry.join(&format!("{name}:{tag}"))?)

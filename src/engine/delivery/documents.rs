@@ -112,15 +112,17 @@ impl Surveys {
         surveys
     }
 
+    /// A layer that is somewhere else is read where it has arrived.
     fn begin(&self, layer: &Arc<AddedLayer>) {
         let digest = layer.digest().to_string();
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.contains_key(&digest) {
             return;
         }
-        let (layer, cancelled) = (Arc::clone(layer), Arc::clone(&self.cancelled));
+        let Some(opened) = layer.open() else { return };
+        let cancelled = Arc::clone(&self.cancelled);
         let work = tokio::task::spawn_blocking(move || {
-            let bytes = layer.open().map_err(LayerProblem::Read)?;
+            let bytes = opened.map_err(LayerProblem::Read)?;
             survey(bytes, &cancelled).map_err(|error| LayerProblem::Read(io::Error::other(error)))
         });
         let survey = async move {

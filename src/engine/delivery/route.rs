@@ -9,11 +9,12 @@ use tokio::sync::watch;
 
 use super::error::RouteError;
 use super::made::Made;
-use crate::engine::direct::Assembled;
+use crate::engine::direct::{Assembled, LayerBytes};
 use crate::engine::docker::{DaemonImage, SaveError};
 use crate::engine::plans::PlannedImage;
 use crate::engine::publication::TaggedImage;
 use crate::files::Spool;
+use crate::layer::BufferedBlob;
 use crate::oci::copy::{Copier, CopyOptions, CopyPlan, Foreign, PlannedBlob};
 use crate::oci::document::{Digest, Document, Flavour, Image, media_type::is_foreign};
 use crate::oci::remote::{Registry, Repository};
@@ -122,7 +123,18 @@ impl<'a> Route<'a> {
             let layers = layers.filter(|layer| seen.insert(layer.diff_id().to_string()));
             let put = layers.map(async |layer| {
                 let descriptor = layer.descriptor(image.manifest().flavour());
-                copier.put(&descriptor, layer.bytes(), sink).await.map(drop)
+                match layer.bytes() {
+                    LayerBytes::Here(BufferedBlob::Memory(bytes)) => {
+                        copier.put(&descriptor, bytes, sink).await
+                    }
+                    LayerBytes::Here(BufferedBlob::Disk(spool)) => {
+                        copier.put(&descriptor, spool, sink).await
+                    }
+                    LayerBytes::There(source) => {
+                        let blob = PlannedBlob::new(descriptor, Foreign::MakeOrdinary);
+                        copier.bring(&blob, source, sink).await
+                    }
+                }
             });
             try_join_all(put).await.map(drop)
         };

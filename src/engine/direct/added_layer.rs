@@ -1,4 +1,5 @@
-//! What plans add to their bases: a layer each, written once however many images add the same.
+//! What plans add to their bases: a layer each, written once however many images add the same, and
+//! not at all where it is somewhere already.
 //!
 //! Images for several hosts differ in their bases. Where the time of everything new is the same too,
 //! as `SOURCE_DATE_EPOCH` makes it, so are their layers: one is compressed, sent and kept, not four.
@@ -12,13 +13,14 @@ use jiff::Timestamp;
 
 use super::Base;
 use super::error::DirectError;
+use super::held::{self, Held, HeldLayer, WORTH_A_LOOK};
 use super::iis;
 use crate::layer::{
     BlobBuffer, BufferedBlob, Compression, Laid, Layer, LayerError, LayerPath, Without,
-    WriteOptions, Written,
+    WriteOptions,
 };
 use crate::oci::document::{Descriptor, Digest, DocumentError, Flavour, Image, Platform};
-use crate::oci::remote::BlobSource;
+use crate::oci::store::Source;
 use crate::progress::Progress;
 use crate::recipe::{Instructions, Plan, PlannedContent, PlannedLayer};
 use crate::windows::access::Access;
@@ -39,13 +41,29 @@ pub struct AssembleOptions {
     pub created: Option<Timestamp>,
     /// Set from elsewhere, this ends the work soon.
     pub cancelled: Arc<AtomicBool>,
+    /// Where layers may be already.
+    pub held: Arc<Held>,
 }
 
 /// A layer that is ready to be sent, to as many places as need it.
 #[derive(Debug)]
 pub struct AddedLayer {
-    written: Written,
-    blob: BufferedBlob,
+    digest: Digest,
+    size: u64,
+    diff_id: Digest,
+    compression: Compression,
+    /// Whether others may look for it.
+    is_noted: bool,
+    bytes: LayerBytes,
+}
+
+/// Where a layer's bytes are, compressed.
+#[derive(Debug)]
+pub(in crate::engine) enum LayerBytes {
+    /// They were written now.
+    Here(BufferedBlob),
+    /// They are somewhere already.
+    There(Source),
 }
 
 /// The layers that were written so far.
@@ -58,17 +76,23 @@ type Slot = Arc<Mutex<Option<Arc<AddedLayer>>>>;
 impl AddedLayer {
     /// How manifests in one flavour's words name the layer.
     pub fn descriptor(&self, flavour: Flavour) -> Descriptor {
-        let media_type = match (self.written.compression, flavour) {
+        let media_type = match (self.compression, flavour) {
             (Compression::Gzip, Flavour::Docker) => Flavour::Docker.layer_gzip(),
             (compression, _) => compression.oci_media_type(),
         };
-        Descriptor::new(media_type, self.written.digest.clone(), self.written.size)
+        Descriptor::new(media_type, self.digest.clone(), self.size)
+    }
+
+    /// What the history says of a layer that others may look for.
+    pub(super) fn note(&self) -> Option<String> {
+        self.is_noted
+            .then(|| held::note(&self.diff_id, self.compression))
     }
 
     /// An image in words that have one for the layer: Docker has no type for zstd, and skopeo
     /// refuses OCI's in a manifest of Docker's.
     pub(super) fn in_its_words(&self, image: Image) -> Result<Image, DocumentError> {
-        match self.written.compression {
+        match self.compression {
             Compression::Gzip => Ok(image),
             Compression::Zstd => image.in_flavour(Flavour::Oci),
         }
@@ -76,28 +100,31 @@ impl AddedLayer {
 
     /// The digest of the layer's bytes, compressed.
     pub(in crate::engine) fn digest(&self) -> &Digest {
-        &self.written.digest
+        &self.digest
     }
 
     /// The digest of the layer's tar.
     pub(in crate::engine) fn diff_id(&self) -> Digest {
-        self.written.diff_id.clone()
+        self.diff_id.clone()
     }
 
-    /// The same bytes, for whoever reads them on a thread of its own.
-    pub(in crate::engine) fn open(&self) -> io::Result<Box<dyn Read + Send>> {
-        Ok(match &self.blob {
-            BufferedBlob::Memory(bytes) => Box::new(Cursor::new(bytes.clone())),
-            BufferedBlob::Disk(spool) => Box::new(File::open(spool.path())?),
+    /// Where the layer's bytes are, compressed.
+    pub(in crate::engine) fn bytes(&self) -> &LayerBytes {
+        &self.bytes
+    }
+
+    /// The same bytes where they are here, for whoever reads them on a thread of its own.
+    pub(in crate::engine) fn open(&self) -> Option<io::Result<Box<dyn Read + Send>>> {
+        let LayerBytes::Here(blob) = &self.bytes else {
+            return None;
+        };
+        Some(match blob {
+            BufferedBlob::Memory(bytes) => Ok(Box::new(Cursor::new(bytes.clone()))),
+            BufferedBlob::Disk(spool) => match File::open(spool.path()) {
+                Ok(file) => Ok(Box::new(file)),
+                Err(error) => Err(error),
+            },
         })
-    }
-
-    /// The layer's bytes, compressed.
-    pub fn bytes(&self) -> &dyn BlobSource {
-        match &self.blob {
-            BufferedBlob::Memory(bytes) => bytes,
-            BufferedBlob::Disk(spool) => spool,
-        }
     }
 }
 
@@ -308,21 +335,45 @@ fn write(
     progress: &dyn Progress,
 ) -> Result<AddedLayer, DirectError> {
     let task = progress.task(&format!("layer of {name}"), None);
+    let how = WriteOptions {
+        compression: options.compression,
+        threads: None,
+        cancelled: &options.cancelled,
+        progress: task.as_ref(),
+    };
+    // Before a file is read: one that is changed meanwhile has another stamp.
+    let stamp = options.held.stamp(layer);
+    let stamp = stamp.as_ref();
+    if let Some(held) = options.held.find(layer, stamp, &how)? {
+        task.done("unchanged");
+        return Ok(held.into_added());
+    }
+    task.set_position(0);
     let mut blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
-    let written = layer.write(
-        &mut blob,
-        &WriteOptions {
-            compression: options.compression,
-            threads: None,
-            cancelled: &options.cancelled,
-            progress: task.as_ref(),
-        },
-    )?;
+    let written = layer.write(&mut blob, &how)?;
+    options.held.remember(stamp, &written.diff_id);
     task.done("written");
     Ok(AddedLayer {
-        written,
-        blob: blob.finish(),
+        digest: written.digest,
+        size: written.size,
+        diff_id: written.diff_id,
+        compression: written.compression,
+        is_noted: written.uncompressed_size > WORTH_A_LOOK,
+        bytes: LayerBytes::Here(blob.finish()),
     })
+}
+
+impl HeldLayer {
+    fn into_added(self) -> AddedLayer {
+        AddedLayer {
+            digest: self.descriptor.digest,
+            size: self.descriptor.size,
+            diff_id: self.diff_id,
+            compression: self.compression,
+            is_noted: true,
+            bytes: LayerBytes::There(self.source),
+        }
+    }
 }
 
 #[cfg(test)]

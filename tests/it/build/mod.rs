@@ -14,5 +14,6 @@ mod pushed;
 mod readers;
 mod refused;
 mod registry;
+mod reuse;
 mod services;
 mod told;

@@ -28,6 +28,8 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("curl ", "needs a release that is published"),
     ("sha256sum ", "needs a release that is published"),
     ("sudo ", "needs a release that is published"),
+    ("kubectl krew ", "needs a release that is published"),
+    ("scoop ", "needs a release that is published"),
     ("packaging/", "takes minutes, or needs mdBook"),
     ("docker ", "needs a Docker daemon"),
     ("cargo ", "builds the program anew"),
