@@ -34,7 +34,7 @@ use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
 use crate::engine::order::{Means, Reuse, deliver_directly};
-use crate::engine::plans::PlannedImage;
+use crate::engine::plans::{PlannedImage, TargetHost};
 use crate::engine::publication::{Naming, Publication};
 use crate::layer::{Compression, Listed, Remembered, listing};
 use crate::oci::prefix::RegistryPrefix;
@@ -225,10 +225,7 @@ impl Build {
             index: self.tags.index(),
         };
         registry_args::run(async {
-            if !self.dry_run && self.tags.existing() != Existing::Replace {
-                let tags = naming.likely_tags(&order.hosts);
-                foresee(&registry, &self.destinations(), &naming.name, &tags);
-            }
+            self.foresee(&registry, &naming, &order.hosts);
             let mut images = order.plan(!self.tags.no_index, &means).await?;
             order.bring(&mut images, &mut supply, &means).await?;
             let (engine, reason) = wish.choose(images.iter().map(|image| &image.plan));
@@ -291,6 +288,14 @@ impl Build {
             };
             self.print(&delivered, kept, &left_out)
         })
+    }
+
+    /// Asks ahead what the tags mean that will probably be written to.
+    fn foresee(&self, registry: &Registry, naming: &Naming, hosts: &[TargetHost]) {
+        if !self.dry_run && self.tags.existing() != Existing::Replace {
+            let tags = naming.likely_tags(hosts);
+            foresee(registry, &self.destinations(), &naming.name, &tags);
+        }
     }
 
     fn manner(&self) -> Manner {

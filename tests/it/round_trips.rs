@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 
+use futures_util::future::try_join_all;
 use wincimg::oci::document::Flavour;
+use wincimg::oci::reference::parse_reference;
 use wincimg::oci::remote::Registry;
 use wincimg::oci::store::Sink;
 use wincimg::progress::Silent;
@@ -14,6 +16,7 @@ use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::fake_registry::FakeRegistry;
 use crate::support::options;
 use crate::support::rounds::Rounds;
+use crate::support::scripted::{Asked, answer, scripted};
 use crate::support::windows_base::StandIn;
 
 /// On a busy machine what could be asked at once may come too late for its round: the best of so many
@@ -82,6 +85,29 @@ async fn a_push_is_six_round_trips_deep_and_less_again() {
             &name,
             &["--host-build", "20348.2402", "--cache-dir", &cache],
         );
+    });
+}
+
+#[test]
+fn tokens_for_many_repositories_are_fetched_at_once() {
+    let challenge = [("WWW-Authenticate", r#"Bearer realm="/token",service="s""#)];
+    let (_log, server) = scripted(move |asked: &Asked| match asked.path.as_str() {
+        "/token" => answer(200, &[], r#"{"token":"t"}"#),
+        _ if asked.header("authorization").is_none() => answer(401, &challenge, ""),
+        _ => answer(200, &[], r#"{"tags":["1"]}"#),
+    });
+    let rounds = Rounds::start(server.host());
+    // A refusal, a token, the list.
+    within(3, &rounds, |_| {
+        let registry = Registry::new(options(&rounds.host()), Arc::new(Silent)).unwrap();
+        let lists = (0..20).map(|number| {
+            let reference = format!("{}/r{number}", rounds.host());
+            let repository = registry.repository(&parse_reference(&reference).unwrap());
+            async move { repository.tags().await }
+        });
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let tags = runtime.block_on(try_join_all(lists)).unwrap();
+        assert_eq!(tags, vec![["1"]; 20]);
     });
 }
 
