@@ -18,7 +18,7 @@ use crate::recipe::{Plan, PlanBase};
 pub const INPUTS: &str = "io.wincimg.inputs";
 
 /// Raised when the same inputs come to other images than before.
-const EDITION: u32 = 1;
+const EDITION: u32 = 2;
 
 /// What an image is made of could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,6 @@
 //! The tar stream of a layer: headers, the files' content, the end mark.
 //!
-//! Files in archives come behind all else: the folders that they are in are there by then, and each
-//! archive is read in its own order.
+//! Files in archives come behind all else: each archive is read in its own order.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,6 +10,7 @@ use std::thread;
 use super::content::{Content, Item, Layer, Source};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
+use super::order;
 use super::pipeline::{Blocks, WriteOptions, Written};
 use crate::archive::{self, ArchiveError};
 use crate::files;
@@ -25,7 +25,7 @@ impl Layer {
         mut sink: W,
         options: &WriteOptions,
     ) -> Result<Written, LayerError> {
-        let items = self.items()?;
+        let items = order::of_stream(self.items()?);
         thread::scope(|scope| {
             let mut blocks = Blocks::new(scope, &mut sink, options);
             write(&items, self.timestamp, &mut blocks)?;

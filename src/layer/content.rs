@@ -15,8 +15,8 @@ use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 
 /// The content of a layer. The order in which entries are added does not matter: the written layer
-/// is sorted but for files in archives, which come last in the order of their archives; parent
-/// directories that nobody added appear in it by themselves.
+/// is sorted, files by their names, but for files in archives, which come last in the order of their
+/// archives; parent directories that nobody added appear in it by themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub(super) timestamp: u64,
@@ -197,8 +197,8 @@ impl Layer {
         self.files.push(Entry::new(path, content));
     }
 
-    /// The entries in the order of the stream. Hives come first, so that a reader who wants only
-    /// those need not wait for the files.
+    /// The entries, parents before children. Hives come first, so that a reader who wants only those
+    /// need not wait for the files.
     pub(super) fn items(&self) -> Result<Vec<Item<'_>>, LayerError> {
         // Each file brings at most a few parents that are not shared.
         let mut items = Vec::with_capacity(self.files.len() + self.hives.len() + 8);

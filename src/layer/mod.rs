@@ -37,6 +37,7 @@ mod granted;
 mod header;
 mod laid;
 mod listing;
+mod order;
 mod path;
 mod pipeline;
 mod planned;

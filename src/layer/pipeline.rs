@@ -21,9 +21,8 @@ use super::compress::{Compression, Encoded, Encoder};
 use super::error::LayerError;
 use crate::progress::{Silent, Task};
 
-/// The one thread that computes the diff id handles about 2 GB/s, so more compressors than this
-/// would only wait.
-const MOST_COMPRESSORS: usize = 16;
+/// How many blocks wait for a thread: a block is filled much more quickly than it is compressed.
+const WAITING: usize = 2;
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -63,7 +62,7 @@ impl WriteOptions<'_> {
         self.threads
             .or_else(|| thread::available_parallelism().ok())
             .map_or(1, NonZeroUsize::get)
-            .min(MOST_COMPRESSORS)
+            .min(self.compression.most_compressors())
     }
 }
 
@@ -157,7 +156,7 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
             self.options.check_cancelled()?;
             self.options.progress.advance(last.len() as u64);
             let mut encoder = Encoder::new(compression).map_err(LayerError::Compress)?;
-            let block = encoder.encode(&last).map_err(LayerError::Compress)?;
+            let block = encoder.encode(&[], &last).map_err(LayerError::Compress)?;
             let mut output = Output::start(sink, compression).map_err(LayerError::Write)?;
             output.put(&block).map_err(LayerError::Write)?;
             let (digest, size) = output.finish(compression).map_err(LayerError::Write)?;
@@ -184,8 +183,9 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
     }
 }
 
-/// A block for a compressor, and where its result is awaited.
+/// A block for a compressor, the one before it, and where the result is awaited.
 struct Job {
+    before: Arc<Vec<u8>>,
     block: Arc<Vec<u8>>,
     result: SyncSender<io::Result<Encoded>>,
 }
@@ -198,6 +198,7 @@ struct Threads<'scope> {
     to_hash: SyncSender<Arc<Vec<u8>>>,
     to_compress: SyncSender<Job>,
     to_write: SyncSender<Awaited>,
+    before: Arc<Vec<u8>>,
     hasher: ScopedJoinHandle<'scope, Digest>,
     writer: ScopedJoinHandle<'scope, Result<DigestAndSize, LayerError>>,
 }
@@ -210,10 +211,9 @@ impl<'scope> Threads<'scope> {
     ) -> Result<Self, LayerError> {
         let compression = options.compression;
         let compressors = options.compressors();
-        // One block more than compressors waits, so that none of them does.
-        let (to_hash, hash_queue) = sync_channel(compressors + 1);
-        let (to_compress, compress_queue) = sync_channel(compressors + 1);
-        let (to_write, write_queue) = sync_channel(compressors + 1);
+        let (to_hash, hash_queue) = sync_channel(WAITING);
+        let (to_compress, compress_queue) = sync_channel(WAITING);
+        let (to_write, write_queue) = sync_channel(compressors + WAITING);
         let compress_queue = Arc::new(Mutex::new(compress_queue));
         for _ in 0..compressors {
             let encoder = Encoder::new(compression).map_err(LayerError::Compress)?;
@@ -224,6 +224,7 @@ impl<'scope> Threads<'scope> {
             to_hash,
             to_compress,
             to_write,
+            before: Arc::default(),
             hasher: scope.spawn(move || hash_blocks(&hash_queue)),
             writer: scope.spawn(move || write_blocks(&write_queue, sink, compression)),
         })
@@ -232,10 +233,18 @@ impl<'scope> Threads<'scope> {
     /// Hands a block to the threads; false where one of them has given up.
     fn send(&mut self, block: Vec<u8>) -> bool {
         let block = Arc::new(block);
+        let before = mem::replace(&mut self.before, Arc::clone(&block));
         let (result, awaited) = sync_channel(1);
         self.to_write.send(awaited).is_ok()
             && self.to_hash.send(Arc::clone(&block)).is_ok()
-            && self.to_compress.send(Job { block, result }).is_ok()
+            && self
+                .to_compress
+                .send(Job {
+                    before,
+                    block,
+                    result,
+                })
+                .is_ok()
     }
 
     /// Waits for the end and answers with the diff id, the digest and the size.
@@ -256,7 +265,7 @@ fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder) {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
         // Nobody awaits the result any more once the writer has failed.
-        let _ = job.result.send(encoder.encode(&job.block));
+        let _ = job.result.send(encoder.encode(&job.before, &job.block));
     }
 }
 

@@ -5,7 +5,6 @@
 //! is remembered of one that was written to just before: a second change within one step of the clock
 //! could not be told from the first.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -102,7 +101,9 @@ impl Layer {
 /// What tells a file from what it was before, and from any other.
 #[cfg(unix)]
 fn identity(path: &Path, latest: SystemTime) -> Option<Vec<u8>> {
+    use std::fs;
     use std::os::unix::fs::MetadataExt;
+
     let data = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let seconds = u64::try_from(data.ctime()).ok()?;
     let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
@@ -135,7 +136,7 @@ fn identity(_: &Path, _: SystemTime) -> Option<Vec<u8>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::fs::File;
+    use std::fs::{self, File};
 
     use super::*;
 

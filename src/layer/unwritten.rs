@@ -10,13 +10,14 @@ use super::archive::{Stream, write};
 use super::compress::Compression;
 use super::content::{Content, Layer, Source};
 use super::error::LayerError;
+use super::order;
 use super::pipeline::{WriteOptions, lost_thread};
 use crate::net::{Digest, Hasher, sha256};
 
 /// Raised when the same layer comes to another tar, or a tar to other bytes, than before. Whoever has
 /// the layer then has it from before, and a build that took it would not make the same image as one
 /// that has nothing to take.
-pub(super) const EDITION: u32 = 1;
+pub(super) const EDITION: u32 = 2;
 
 const BLOCK: usize = 1 << 20;
 
@@ -37,7 +38,7 @@ impl Layer {
     /// The digest of the tar that [`Self::write`] compresses. A thread reads the files, another one
     /// hashes.
     pub fn diff_id(&self, options: &WriteOptions) -> Result<Digest, LayerError> {
-        let items = self.items()?;
+        let items = order::of_stream(self.items()?);
         thread::scope(|scope| {
             let (full, to_hash) = sync_channel(BLOCKS);
             let (empty, to_fill) = sync_channel(BLOCKS);
@@ -190,7 +191,7 @@ mod tests {
     fn the_bytes_are_those_of_this_edition() {
         let options = WriteOptions::default();
         let written = layer().write(std::io::sink(), &options).unwrap();
-        let expected = "sha256:e1bb654a37ca971f1abceb9332b93823169478093badf89370fba08383949c9d";
-        assert_eq!((written.digest.as_ref(), EDITION), (expected, 1));
+        let expected = "sha256:59b33234eef2241c438157109257b3b77b9a3819b176af914311ca541bdca39b";
+        assert_eq!((written.digest.as_ref(), EDITION), (expected, 2));
     }
 }

@@ -60,7 +60,7 @@ fn the_dockerignore_at_the_top_counts_for_every_entry() {
         .map(|(path, _)| path.as_str())
         .filter(|path| path.contains('.'))
         .collect();
-    assert_eq!(files, ["Files/assets/logo.png", "Files/site/index.html"]);
+    assert_eq!(files, ["Files/site/index.html", "Files/assets/logo.png"]);
 }
 
 #[test]

@@ -61,10 +61,10 @@ fn one_image_without_a_version_is_for_all_hosts() {
         [
             "Hives",
             "Files",
-            "Files/agent.exe",
             "Files/Windows",
             "Files/Windows/System32",
             "Files/Windows/System32/config",
+            "Files/agent.exe",
             "Files/Windows/System32/config/DEFAULT",
             "Files/Windows/System32/config/SAM",
             "Files/Windows/System32/config/SECURITY",

@@ -51,6 +51,7 @@ fn rich_layer() -> Layer {
     layer.file(path("app/größe 日本語.txt"), "ü".as_bytes());
     layer.file(path(&long_path()), b"deep".as_slice());
     layer.file(path("data/noise.bin"), noise(5 << 20));
+    layer.file(path("data/words.txt"), words());
     layer
         .symlink(path("app/settings.json"), "config.json", LinkTo::File)
         .unwrap();
@@ -67,12 +68,9 @@ fn rich_names() -> Vec<String> {
         "Hives/System_Delta",
         "Files",
         "Files/app",
-        "Files/app/config.json",
         "Files/app/files",
-        "Files/app/größe 日本語.txt",
         "Files/app/settings.json",
         "Files/data",
-        "Files/data/noise.bin",
         "Files/empty",
     ]
     .map(str::to_owned)
@@ -80,8 +78,10 @@ fn rich_names() -> Vec<String> {
     for depth in 1..=12 {
         names.push(format!("Files/{}", vec!["long folder"; depth].join("/")));
     }
-    names.push(format!("Files/{}", long_path()));
     names.extend(["Files/Windows", "Files/Windows/.wh.old.dll"].map(str::to_owned));
+    names.extend(["Files/app/config.json", "Files/app/größe 日本語.txt"].map(str::to_owned));
+    names.push(format!("Files/{}", long_path()));
+    names.extend(["Files/data/noise.bin", "Files/data/words.txt"].map(str::to_owned));
     names
 }
 
@@ -95,6 +95,15 @@ fn noise(bytes: usize) -> Vec<u8> {
     })
     .take(bytes)
     .collect()
+}
+
+/// 3 MB that deflate makes something of, with noise in the middle.
+fn words() -> Vec<u8> {
+    let line = |number: u32| format!("line {number} of {}\n", number.wrapping_mul(2_654_435_761));
+    let mut words: Vec<u8> = (0..100_000).flat_map(|it| line(it).into_bytes()).collect();
+    let middle = words.len() / 2;
+    words.splice(middle..middle, noise(300_000));
+    words
 }
 
 /// Writes the rich layer to a file of its own folder.
@@ -136,8 +145,8 @@ fn gnu_tar_lists_every_entry_with_its_time_and_kind() {
             "{line}"
         );
     }
-    assert!(lines[5].ends_with("Files/app/files -> ../data") && lines[5].starts_with('l'));
-    assert!(lines[10].starts_with("drwxr-xr-x"));
+    assert!(lines[4].ends_with("Files/app/files -> ../data") && lines[4].starts_with('l'));
+    assert!(lines[7].starts_with("drwxr-xr-x"));
 }
 
 #[test]
@@ -181,11 +190,13 @@ for mode in ('r:gz', 'r|gz'):
     }
     let nothing = &sha256(b"")[..8];
     let of_noise = &sha256(&noise(5 << 20))[..8];
+    let of_words = &sha256(&words())[..8];
     for expected in [
         format!("Files/app {TIMESTAMP} 16 {TIMESTAMP} - {nothing}"),
         format!("Files/app/files {TIMESTAMP} 1040 {TIMESTAMP} ../data {nothing}"),
         format!("Files/app/settings.json {TIMESTAMP} 1056 {TIMESTAMP} config.json {nothing}"),
         format!("Files/data/noise.bin {TIMESTAMP} 32 {TIMESTAMP} - {of_noise}"),
+        format!("Files/data/words.txt {TIMESTAMP} 32 {TIMESTAMP} - {of_words}"),
         format!("Files/Windows/.wh.old.dll {TIMESTAMP} None None - {nothing}"),
     ] {
         assert!(
@@ -198,6 +209,21 @@ for mode in ('r:gz', 'r|gz'):
 fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest;
     hex::encode(sha2::Sha256::digest(bytes))
+}
+
+/// Windows' `tar` is bsdtar.
+#[test]
+fn bsdtar_unpacks_what_was_stored_and_what_was_deflated() {
+    let Some(bsdtar) = component("bsdtar") else {
+        return;
+    };
+    let (folder, file) = rich_file(Compression::Gzip);
+    let mut tar = Command::new(bsdtar);
+    tar.current_dir(&folder).arg("-xf").arg(&file);
+    output_of(tar.args(["Files/data/noise.bin", "Files/data/words.txt"]));
+    let data = folder.path().join("Files/data");
+    assert!(fs::read(data.join("noise.bin")).unwrap() == noise(5 << 20));
+    assert!(fs::read(data.join("words.txt")).unwrap() == words());
 }
 
 #[test]
