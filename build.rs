@@ -66,7 +66,8 @@ fn resources(out: &Path) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The recipes as an expression: every `.toml` file of the folder, by name.
+/// The recipes as an expression: every `.toml` file of the folder, by name. Its text is the same wherever
+/// the source lies: the compiler notes lengths of it, and the program would differ from folder to folder.
 fn recipes(folder: &Path) -> Result<String, Box<dyn Error>> {
     println!("cargo:rerun-if-changed={}", folder.display());
     let mut files = Vec::new();
@@ -84,10 +85,10 @@ fn recipes(folder: &Path) -> Result<String, Box<dyn Error>> {
     let mut list = String::from("&[\n");
     for path in files {
         let name = path.file_stem().unwrap_or_default().to_string_lossy();
-        let path = path.to_string_lossy();
+        let file = format!("/images/{name}.toml");
         writeln!(
             list,
-            "    ShippedRecipe {{ name: {name:?}, text: include_str!({path:?}) }},"
+            "    ShippedRecipe {{ name: {name:?}, text: include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {file:?})) }},"
         )?;
     }
     list.push_str("]\n");
