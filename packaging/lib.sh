@@ -31,7 +31,7 @@ export LC_ALL=C TZ=UTC
 umask 022
 
 # No path of this machine reaches a program: neither by panics nor by what C's assert says.
-no_paths() { # TARGET
+no_paths() { # TARGET [C_FLAG…]
     local from to home=${CARGO_HOME:-$HOME/.cargo} rust=() c=()
     # The last that fits counts, and the target folder may lie in the tree.
     for pair in "$home=/cargo" "$PWD=/wincimg" "$target_dir=/target"; do
@@ -39,6 +39,7 @@ no_paths() { # TARGET
         rust+=("--remap-path-prefix=$from=$to")
         c+=("-ffile-prefix-map=$from=$to")
     done
+    c+=("${@:2}")
     local upper=${1^^}
     export "CARGO_TARGET_${upper//-/_}_RUSTFLAGS=${rust[*]}"
     export "CFLAGS_${1//-/_}=${c[*]}"
