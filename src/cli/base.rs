@@ -117,6 +117,19 @@ pub(super) enum MatchArg {
     Exact,
 }
 
+/// Which base images will do for the hosts of an image.
+#[derive(Debug, Clone, Args)]
+pub(super) struct MatchArgs {
+    /// How close base images have to be to the host
+    #[arg(
+        long = "match",
+        value_name = "MATCH",
+        value_enum,
+        default_value = "nearest"
+    )]
+    pub(super) wanted: MatchArg,
+}
+
 impl From<MatchArg> for Match {
     fn from(argument: MatchArg) -> Self {
         match argument {

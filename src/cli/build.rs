@@ -23,17 +23,15 @@ use super::complete;
 use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::progress;
 use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, key_and_value, noting};
 use super::registry_args::{self, ManifestFormat};
 use super::session::Session;
 use crate::dockerfile::stages::Stages;
-use crate::engine::bases::BaseSearch;
 use crate::engine::choice::{Engine, Wish};
 use crate::engine::delivery::{Delivered, Delivery, Destination, Existing, Review, foresee};
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
-use crate::engine::order::{Means, Reuse, deliver_directly};
+use crate::engine::order::{Reuse, deliver_directly};
 use crate::engine::plans::{PlannedImage, TargetHost};
 use crate::engine::publication::{Naming, Publication};
 use crate::layer::{Compression, Listed, Remembered, listing};
@@ -208,24 +206,16 @@ impl Build {
         let created = source_date_epoch()?;
         let names = self.recipe.names_set(&self.daemon.arguments());
         let documents = self.documents.wanted(order.design.source(), names, created);
-        let progress = progress::display(session);
-        let registry = self.recipe.connect(Arc::clone(&progress))?;
-        session.cache.keep_documents(&registry);
-        let library = session.cache.library(&registry, &progress);
-        let means = Means {
-            registry: &registry,
-            bases: &BaseSearch::new(&registry),
-            library: &library,
-            progress: &progress,
-            tell: session,
-        };
+        let online = self.recipe.online(session)?;
+        session.cache.keep_documents(&online.registry);
+        let means = online.means();
         let naming = Naming {
             name: self.name.clone().unwrap_or(order.design.name().to_owned()),
             tag: self.tag.clone(),
             index: self.tags.index(),
         };
         registry_args::run(async {
-            self.foresee(&registry, &naming, &order.hosts);
+            self.foresee(&online.registry, &naming, &order.hosts);
             let mut images = order.plan(!self.tags.no_index, &means).await?;
             order.bring(&mut images, &mut supply, &means).await?;
             let (engine, reason) = wish.choose(images.iter().map(|image| &image.plan));
@@ -256,8 +246,8 @@ impl Build {
             publication.documents = documents;
             let job = Job {
                 publication: &publication,
-                registry: &registry,
-                progress: Arc::clone(&progress),
+                registry: &online.registry,
+                progress: Arc::clone(&online.progress),
                 created,
                 existing: self.tags.existing(),
                 review: &|outlooks| review(outlooks, &nodes, today, session),

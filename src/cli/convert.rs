@@ -2,7 +2,6 @@
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -12,15 +11,13 @@ use super::Answer;
 use super::build::image_name;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::progress;
 use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, build_arguments, noting};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::convert::{Conversion, Obstacle, obstacles};
-use crate::engine::bases::BaseSearch;
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
-use crate::engine::order::{LookingError, Means};
+use crate::engine::order::LookingError;
 use crate::engine::plans::{PlanError, PlannedImage};
 use crate::foreign::Foreign;
 
@@ -74,16 +71,8 @@ impl Convert {
             None => order.design.context(),
         };
         let mut supply = order.supply(Manner::Pinned, session.cache.downloads(), noting())?;
-        let progress = progress::display(session);
-        let registry = self.recipe.connect(Arc::clone(&progress))?;
-        let library = session.cache.library(&registry, &progress);
-        let means = Means {
-            registry: &registry,
-            bases: &BaseSearch::new(&registry),
-            library: &library,
-            progress: &progress,
-            tell: session,
-        };
+        let online = self.recipe.online(session)?;
+        let means = online.means();
         let planned = registry_args::run(async {
             let mut images = order.plan(true, &means).await?;
             order.bring(&mut images, &mut supply, &means).await?;

@@ -27,6 +27,7 @@ mod lint;
 mod login;
 mod mirror;
 mod node;
+mod online;
 mod output;
 mod progress;
 mod prompt;

@@ -1,22 +1,20 @@
 //! Which images are meant: a recipe, its variables, the hosts, and where base images come from.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::{Args, ValueHint};
 
-use super::base::MatchArg;
+use super::base::{MatchArg, MatchArgs};
 use super::complete;
 use super::failure::Failure;
 use super::hosts::{Builds, HostArgs};
+use super::online::Online;
 use super::registry_args::{BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::nodes::Node;
 use crate::engine::design::{Named, dockerfile_of};
 use crate::engine::order::{Order, UPDATE_LOCK};
-use crate::oci::remote::Registry;
-use crate::progress::Progress;
 use crate::rollout::command_line;
 
 /// What is built, and the hosts that its images are for.
@@ -27,14 +25,8 @@ pub(super) struct RecipeArgs {
     image: String,
     #[command(flatten)]
     hosts: HostArgs,
-    /// How close base images have to be to the host
-    #[arg(
-        long = "match",
-        value_name = "MATCH",
-        value_enum,
-        default_value = "nearest"
-    )]
-    wanted: MatchArg,
+    #[command(flatten)]
+    matched: MatchArgs,
     /// Set a variable of the recipe (repeatable)
     #[arg(long = "set", value_name = "KEY=VALUE", value_parser = key_and_value, add = complete::variables())]
     values: Vec<(String, String)>,
@@ -83,7 +75,9 @@ impl RecipeArgs {
         Self {
             image,
             hosts,
-            wanted: MatchArg::Nearest,
+            matched: MatchArgs {
+                wanted: MatchArg::Nearest,
+            },
             values: Vec::new(),
             context: None,
             base,
@@ -109,7 +103,7 @@ impl RecipeArgs {
                 design,
                 hosts: hosts.targets(),
                 base_registry: self.base.base_registry.clone(),
-                matched: self.wanted.into(),
+                matched: self.matched.wanted.into(),
             },
             left_out: hosts.left_out,
             nodes: hosts.nodes,
@@ -154,9 +148,9 @@ impl RecipeArgs {
         }
     }
 
-    /// The client for all registries of this run.
-    pub(super) fn connect(&self, progress: Arc<dyn Progress>) -> Result<Registry, Failure> {
-        self.connection.connect(progress)
+    /// What the images are planned with.
+    pub(super) fn online<'s>(&self, session: &'s Session) -> Result<Online<'s>, Failure> {
+        Online::new(&self.connection, session)
     }
 }
 

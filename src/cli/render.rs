@@ -1,7 +1,6 @@
 //! `wincimg render`: the Dockerfile that makes an image, and the folder to build it from.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::Args;
@@ -10,15 +9,12 @@ use serde_json::{Value, json};
 use super::Answer;
 use super::failure::Failure;
 use super::output::{Format, write_json, write_result};
-use super::progress;
 use super::recipe_args::{DockerfileArgs, RecipeArgs, Wanted, noting};
 use super::registry_args;
 use super::session::Session;
 use crate::dockerfile::{self, DOCKERFILE, Rendered, render};
-use crate::engine::bases::BaseSearch;
 use crate::engine::downloads::Manner;
 use crate::engine::inside::Purpose;
-use crate::engine::order::Means;
 use crate::engine::plans::PlannedImage;
 
 /// Write the Dockerfile of an image, to build it elsewhere or to read what a build would do
@@ -67,16 +63,8 @@ impl Render {
         for draft in drafts {
             dockerfile::rehearse(&draft)?;
         }
-        let progress = progress::display(session);
-        let registry = self.recipe.connect(Arc::clone(&progress))?;
-        let library = session.cache.library(&registry, &progress);
-        let means = Means {
-            registry: &registry,
-            bases: &BaseSearch::new(&registry),
-            library: &library,
-            progress: &progress,
-            tell: session,
-        };
+        let online = self.recipe.online(session)?;
+        let means = online.means();
         let images = registry_args::run(async {
             let mut images = order.plan(true, &means).await?;
             let looking = order.look(&mut images, Purpose::Dockerfile, &mut supply, &means);

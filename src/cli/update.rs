@@ -2,8 +2,6 @@
 
 mod text;
 
-use std::sync::Arc;
-
 use anyhow::anyhow;
 use clap::Args;
 use jiff::Zoned;
@@ -11,7 +9,7 @@ use serde::Serialize;
 
 use self::text::{write_plan, write_way_out};
 use super::Answer;
-use super::base::MatchArg;
+use super::base::MatchArgs;
 use super::build::tags::TagArgs;
 use super::build::text::write_text;
 use super::build::{image_tag, output_place, source_date_epoch};
@@ -19,13 +17,12 @@ use super::complete;
 use super::document_args::DocumentArgs;
 use super::failure::Failure;
 use super::hosts::HostArgs;
+use super::online::Online;
 use super::output::{Format, write_json, write_result};
-use super::progress;
 use super::registry_args::{self, BaseRegistryArgs, ManifestFormat, RegistryArgs};
 use super::session::Session;
-use crate::engine::bases::BaseSearch;
 use crate::engine::delivery::{Delivered, Destination, Documents};
-use crate::engine::order::{Means, tell_what_was_looked_at};
+use crate::engine::order::tell_what_was_looked_at;
 use crate::engine::publication::Outlook;
 use crate::engine::update::{
     self, CurrentBase, Obstacle, OwnLayer, Target, UpdateRequest, Updates,
@@ -55,14 +52,8 @@ pub(super) struct Update {
     image: String,
     #[command(flatten)]
     hosts: HostArgs,
-    /// How close base images have to be to the host
-    #[arg(
-        long = "match",
-        value_name = "MATCH",
-        value_enum,
-        default_value = "nearest"
-    )]
-    wanted: MatchArg,
+    #[command(flatten)]
+    matched: MatchArgs,
     /// What the image was built on, such as nanoserver, dotnet/aspnet:8.0 or a reference [default:
     /// what the image names, else what its lowest layers are]
     #[arg(long, value_name = "BASE", add = complete::bases())]
@@ -134,28 +125,20 @@ impl Update {
         self.check_output()?;
         let hosts = self.hosts.distinct_builds(session)?;
         let targets = hosts.targets();
-        let progress = progress::display(session);
-        let registry = self.registry.connect(Arc::clone(&progress))?;
-        let library = session.cache.library(&registry, &progress);
-        let means = Means {
-            registry: &registry,
-            bases: &BaseSearch::new(&registry),
-            library: &library,
-            progress: &progress,
-            tell: session,
-        };
+        let online = Online::new(&self.registry, session)?;
+        let means = online.means();
         let request = UpdateRequest {
             image: &image,
             hosts: &targets,
             base: self.base.as_deref(),
             base_registry: &self.base_registry.base_registry,
-            wanted: self.wanted.into(),
+            wanted: self.matched.wanted.into(),
             is_shared: !self.tags.no_index,
             reads_bases: !self.check,
         };
         let work = async {
             let planned = update::plan(&request, &means).await;
-            for warning in library.take_warnings() {
+            for warning in online.library.take_warnings() {
                 session.warn(warning);
             }
             let updates = planned.inspect_err(|error| {

@@ -139,14 +139,13 @@ impl Delivery<'_> {
             return Ok(report::left_behind(publication, &made));
         }
         let has_bills = !publication.documents.bills.is_empty();
-        let surveys = has_bills.then(|| Surveys::of(&made));
+        let surveys = Surveys::of(if has_bills { &made } else { &[] });
         let mut places = Vec::with_capacity(seen.len());
         for (destination, seen) in self.destinations.iter().zip(seen) {
             let brought = self.bring(publication, &made, &seen, destination);
             places.push(Box::pin(brought).await?);
         }
         // All images are everywhere before anything is said about one.
-        let surveys = surveys.unwrap_or_else(|| Surveys::of(&[]));
         let mut delivered = Delivered::default();
         for (destination, place) in self.destinations.iter().zip(places) {
             let told = self.tell_of(publication, &made, place, destination, &surveys);

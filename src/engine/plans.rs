@@ -541,6 +541,10 @@ impl BuildRequest<'_> {
                 wants_a_look,
             } = &mut image.stages;
             *wants_a_look = false;
+            if !is_seen && inputs.lacking.is_empty() && inputs.wants.is_empty() {
+                // Nothing comes to what the plan was made of.
+                continue;
+            }
             let hosts: Vec<HostBuild> = image.host.iter().map(|host| host.build).collect();
             // What is known now may show that more is needed.
             let outcome = loop {

@@ -9,13 +9,10 @@ use tokio::sync::OnceCell;
 use super::report::{State, Trouble};
 use crate::engine::inputs::INPUTS;
 use crate::engine::publication::Line;
-use crate::oci::document::{Descriptor, Digest, Document, DocumentError};
+use crate::oci::document::{BASE_DIGEST, Descriptor, Digest, Document, DocumentError};
 use crate::oci::reference::Reference;
 use crate::oci::remote::{Registry, RegistryError};
 use crate::windows::version::WindowsVersion;
-
-/// The base that its image is on, as OCI has it.
-const BASE: &str = "org.opencontainers.image.base.digest";
 
 /// What an image is to be made of, and how its entry in an index says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +25,7 @@ impl MadeOf {
     pub(super) fn annotations(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             (INPUTS.to_owned(), self.inputs.to_string()),
-            (BASE.to_owned(), self.base.to_string()),
+            (BASE_DIGEST.to_owned(), self.base.to_string()),
         ])
     }
 }
@@ -142,7 +139,7 @@ impl Standing {
                 digest: Some(entry.digest.clone()),
             };
         } else {
-            match (note(INPUTS), note(BASE)) {
+            match (note(INPUTS), note(BASE_DIGEST)) {
                 (None, _) => "nothing says what it was made of".to_owned(),
                 (_, Some(base)) if base != made_of.base.as_ref() => {
                     "its base was published anew".to_owned()

@@ -6,14 +6,13 @@ use jiff::civil::Date;
 use serde::Serialize;
 
 use super::{LayerError, Reading, RegistryReport, ShutdownTimes, Skipped, as_texts};
-use crate::oci::document::{Digest, Image, ImageConfig, Platform, media_type};
+use crate::oci::document::{
+    BASE_DIGEST, BASE_NAME, Digest, Image, ImageConfig, Platform, media_type,
+};
 use crate::shim::{self, Shim};
 use crate::windows::release;
 use crate::windows::update::{Kb, UpdateKind, Updates};
 use crate::windows::version::WindowsVersion;
-
-const BASE_NAME: &str = "org.opencontainers.image.base.name";
-const BASE_DIGEST: &str = "org.opencontainers.image.base.digest";
 
 /// Everything about one image.
 #[derive(Debug, Serialize)]

@@ -38,6 +38,21 @@ pub fn parse_reference(text: &str) -> Result<Reference, ReferenceError> {
     })
 }
 
+/// Where a reference leads without tag and digest: `HOST/NAME`.
+pub fn repository_of(reference: &Reference) -> String {
+    format!("{}/{}", reference.registry(), reference.repository())
+}
+
+/// A reference by tag and digest.
+pub fn pinned(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
+    Reference::with_tag_and_digest(
+        host.to_owned(),
+        repository.to_owned(),
+        tag.to_owned(),
+        digest.to_string(),
+    )
+}
+
 /// Whether a text can be the name of a repository, without host and tag.
 pub fn is_repository(text: &str) -> bool {
     check_path(text).is_ok()

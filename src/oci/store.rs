@@ -143,8 +143,7 @@ impl Source {
                     Ok(raw) => raw,
                     Err(error) => return Err(repository.explained(error, wanted).await.into()),
                 };
-                Document::verify(&raw.media_type, raw.bytes, &raw.digest)
-                    .map_err(|error| self.unusable(error))
+                self.verified(raw)
             }
             Self::Layout(layout) => Ok(layout.resolve(wanted).await?),
             Self::Archive(archive) => Ok(archive.resolve(wanted).await?),
@@ -206,8 +205,7 @@ impl Source {
                     return Ok(None);
                 };
                 let source = Self::Registry(repository);
-                let document = Document::verify(&raw.media_type, raw.bytes, &raw.digest);
-                let document = document.map_err(|error| source.unusable(error))?;
+                let document = source.verified(raw)?;
                 Ok(Some((source, document)))
             }
             Location::Layout { dir, .. } if !Layout::is_at(dir) => Ok(None),
@@ -345,6 +343,12 @@ impl Source {
         Ok(bytes.into())
     }
 
+    /// What a registry here answered with, as what it is.
+    fn verified(&self, raw: RawManifest) -> Result<Document, StoreError> {
+        Document::verify(&raw.media_type, raw.bytes, &raw.digest)
+            .map_err(|error| self.unusable(error))
+    }
+
     fn unusable(&self, source: DocumentError) -> StoreError {
         StoreError::Document {
             place: self.to_string(),
@@ -378,8 +382,7 @@ impl Tagged {
     /// The image or index itself.
     pub async fn document(self) -> Result<(Source, Document), StoreError> {
         let document = match self.document {
-            Some(raw) => Document::verify(&raw.media_type, raw.bytes, &raw.digest)
-                .map_err(|error| self.source.unusable(error))?,
+            Some(raw) => self.source.verified(raw)?,
             None => self.source.resolve(Some(self.digest.as_ref())).await?,
         };
         Ok((self.source, document))

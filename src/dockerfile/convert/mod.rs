@@ -22,7 +22,7 @@ use crate::diagnose::{Diagnose, in_one_line};
 use crate::layer::{Content, Layer, Source};
 use crate::oci::base::{BaseRegistry, Choice, NAMES, NamedBase};
 use crate::oci::document::ContainerConfig;
-use crate::oci::reference::Reference;
+use crate::oci::reference::{Reference, repository_of};
 use crate::recipe::{
     Download, HEALTH_TIMES, Instructions, Plan, PlannedLayer, PlannedStep, Recipe, Settings,
 };
@@ -303,7 +303,7 @@ impl Conversion<'_> {
         let pairs = std::iter::zip(&steps, &instructions.steps);
         for (own, step) in pairs {
             let is_same = own.created_by == step.created_by
-                && self.is_same_layer(own.layer.as_ref(), step.layer.as_ref());
+                && self.is_same_layer(own.layer.as_deref(), step.layer.as_deref());
             if !is_same {
                 return Err(differs(
                     Some(step),
@@ -380,8 +380,7 @@ fn base_key(registry: &BaseRegistry, name: &str) -> String {
     let mut plain = short.map_or(plain, |(short, _)| *short).to_owned();
     if plain == name[..end] {
         // Another registry's: it has to be said which.
-        let reference = &meant.repository;
-        plain = format!("{}/{}", reference.registry(), reference.repository());
+        plain = repository_of(&meant.repository);
     }
     if let Choice::Named(words) = &meant.flavour {
         plain = format!("{plain}:{}", words.join("-"));

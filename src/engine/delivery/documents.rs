@@ -23,6 +23,7 @@ use crate::engine::publication::TaggedImage;
 use crate::foreign::without_password;
 use crate::inspect::LayerProblem;
 use crate::oci::document::{Descriptor, sha256};
+use crate::oci::reference::repository_of;
 use crate::oci::store::{Location, Sink};
 use crate::progress::Progress;
 use crate::provenance::{
@@ -218,9 +219,7 @@ impl Subject<'_> {
     /// The repository, or the name alone where it has none.
     fn name(&self) -> String {
         match &self.location {
-            Location::Registry(reference) => {
-                format!("{}/{}", reference.registry(), reference.repository())
-            }
+            Location::Registry(reference) => repository_of(reference),
             _ => self.image.planned.plan.name.clone(),
         }
     }
@@ -240,7 +239,7 @@ impl Subject<'_> {
             layers.push(surveys.layer(blob, sink, progress).await?);
         }
         let base = base.reference.as_ref().map(|reference| Base {
-            name: format!("{}/{}", reference.registry(), reference.repository()),
+            name: repository_of(reference),
             tag: reference.tag().map(str::to_owned),
             digest: base.digest().clone(),
         });

@@ -15,7 +15,7 @@ use crate::engine::error::EngineError;
 use crate::engine::plans::{PlannedBase, PlannedImage};
 use crate::engine::publication::Publication;
 use crate::oci::prefix::RegistryPrefix;
-use crate::oci::reference::{Reference, ReferenceError};
+use crate::oci::reference::{Reference, ReferenceError, repository_of};
 use crate::oci::remote::{DaemonCredential, Registry, RegistryError};
 use crate::progress::Progress;
 
@@ -233,12 +233,7 @@ impl<'a> DockerEngine<'a> {
         let Some(registry) = &self.named_after else {
             return Ok(name.to_owned());
         };
-        let reference = registry.join(name)?;
-        Ok(format!(
-            "{}/{}",
-            reference.registry(),
-            reference.repository()
-        ))
+        Ok(repository_of(&registry.join(name)?))
     }
 }
 

@@ -16,14 +16,12 @@ use crate::inspect::windows_images;
 use crate::oci::base::{
     BaseRegistry, Match, NAMES, NameError, NamedBase, Resolution, ResolveError,
 };
-use crate::oci::document::{Digest, Image};
-use crate::oci::reference::{Reference, known_as, parse_reference};
+use crate::oci::document::{BASE_DIGEST, BASE_NAME, Digest, Image};
+use crate::oci::reference::{Reference, known_as, parse_reference, pinned, repository_of};
 use crate::oci::store::{Source, StoreError};
 use crate::windows::compat::HostBuild;
 use crate::windows::version::WindowsVersion;
 
-pub(super) const BASE_NAME: &str = "org.opencontainers.image.base.name";
-pub(super) const BASE_DIGEST: &str = "org.opencontainers.image.base.digest";
 const MICROSOFT: &str = "mcr.microsoft.com";
 /// Where images without a word about their base come from.
 const USUAL: [&str; 4] = ["nanoserver", "servercore", "server", "windows"];
@@ -140,7 +138,7 @@ impl Bases<'_> {
             let pinned = says
                 .digest
                 .as_ref()
-                .map(|digest| pinned(&reference, digest));
+                .map(|digest| with_digest(&reference, digest));
             let exactly: Vec<Reference> = pinned.into_iter().chain([reference]).collect();
             match self.at(&named, &exactly, image, version).await? {
                 Some(found) => return Ok(found.by(FoundBy::Named, named)),
@@ -251,7 +249,7 @@ impl Bases<'_> {
             let below = images.into_iter().find(|base| is_below(base, image));
             if let Some(base) = below {
                 return Ok(Some(Found {
-                    reference: pinned(&here, base.digest()),
+                    reference: with_digest(&here, base.digest()),
                     image: base,
                 }));
             }
@@ -316,10 +314,8 @@ impl Bases<'_> {
                 _ => best = vec![found],
             }
         }
-        let repository =
-            |reference: &Reference| format!("{}/{}", reference.registry(), reference.repository());
         if best.len() > 1 {
-            let bases = best.iter().map(|base| repository(&base.reference));
+            let bases = best.iter().map(|base| repository_of(&base.reference));
             return Err(UpdateError::SeveralBases {
                 image: name.to_string(),
                 bases: bases.collect(),
@@ -327,7 +323,7 @@ impl Bases<'_> {
         }
         best.pop().ok_or_else(|| UpdateError::UnknownBase {
             image: name.to_string(),
-            tried: asked.iter().map(|(base, _)| repository(base)).collect(),
+            tried: asked.iter().map(|(base, _)| repository_of(base)).collect(),
         })
     }
 }
@@ -376,11 +372,7 @@ fn is_below(base: &Image, image: &Image) -> bool {
         && own.rootfs.diff_ids.starts_with(below_ids)
 }
 
-fn pinned(reference: &Reference, digest: &Digest) -> Reference {
-    Reference::with_tag_and_digest(
-        reference.registry().to_owned(),
-        reference.repository().to_owned(),
-        reference.tag().unwrap_or("latest").to_owned(),
-        digest.to_string(),
-    )
+fn with_digest(reference: &Reference, digest: &Digest) -> Reference {
+    let tag = reference.tag().unwrap_or("latest");
+    pinned(reference.registry(), reference.repository(), tag, digest)
 }

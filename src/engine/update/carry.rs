@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::bases::{BASE_DIGEST, BASE_NAME};
 use crate::oci::document::{
-    ContainerConfig, Descriptor, DocumentError, Flavour, History, Image, ImageConfig, media_type,
+    BASE_DIGEST, BASE_NAME, ContainerConfig, Descriptor, DocumentError, Flavour, History, Image,
+    ImageConfig, media_type,
 };
 use crate::windows::search_path;
 

@@ -172,12 +172,7 @@ impl Planner<'_> {
         let needs = needs_of(&touched);
         if needs.is_empty() {
             for (layer, touched) in own.iter().zip(&touched) {
-                let found = compare::strange(touched);
-                obstacles.extend(
-                    found
-                        .into_iter()
-                        .map(|(place, it)| layer.obstacle(place, it)),
-                );
+                obstacles.extend(layer.obstacles(compare::strange(touched)));
             }
             return Ok(obstacles);
         }
@@ -208,12 +203,7 @@ impl Planner<'_> {
         let mut comparison = Comparison::new(before, now);
         for (layer, touched) in own.iter_mut().zip(&touched) {
             layer.compared = Compared::Bases;
-            let found = comparison.layer(touched)?;
-            obstacles.extend(
-                found
-                    .into_iter()
-                    .map(|(place, it)| layer.obstacle(place, it)),
-            );
+            obstacles.extend(layer.obstacles(comparison.layer(touched)?));
         }
         Ok(obstacles)
     }
@@ -258,6 +248,11 @@ impl Planner<'_> {
 }
 
 impl OwnLayer {
+    fn obstacles(&self, found: Vec<(String, Conflict)>) -> impl Iterator<Item = Obstacle> {
+        let found = found.into_iter();
+        found.map(|(place, conflict)| self.obstacle(place, conflict))
+    }
+
     fn obstacle(&self, place: String, conflict: Conflict) -> Obstacle {
         Obstacle {
             layer: self.layer,

@@ -4,7 +4,7 @@
 use super::{BaseRegistry, NameError};
 use crate::diagnose::{Blame, Diagnose};
 use crate::oci::document::{Document, DocumentError, Flavour, Image, Platform};
-use crate::oci::reference::Reference;
+use crate::oci::reference::{Reference, pinned};
 use crate::oci::remote::Registry;
 use crate::oci::store::{Source, StoreError};
 
@@ -128,12 +128,8 @@ impl HostProcessBase {
         {
             return Err(other("it has a version of Windows"));
         }
-        let reference = Reference::with_tag_and_digest(
-            repository.registry().to_owned(),
-            repository.repository().to_owned(),
-            tag.to_owned(),
-            image.digest().to_string(),
-        );
+        let (host, name) = (repository.registry(), repository.repository());
+        let reference = pinned(host, name, tag, image.digest());
         Ok(Some(Self {
             reference: Some(reference),
             image,

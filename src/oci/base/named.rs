@@ -12,7 +12,7 @@ use super::choice::Choice;
 use super::name::{BaseName, BaseRegistry, NameError};
 use super::resolve::{BaseImage, BaseRepository, NothingFits, Resolution, ResolveError, SetAside};
 use super::tag::{BaseTag, Names};
-use crate::oci::reference::{Reference, parse_reference};
+use crate::oci::reference::{Reference, parse_reference, pinned};
 use crate::oci::remote::Registry;
 use crate::windows::compat::HostBuild;
 
@@ -137,12 +137,7 @@ async fn exactly(
         match found.load(&repository, version).await? {
             Ok(image) => {
                 return Ok(BaseImage {
-                    reference: Reference::with_tag_and_digest(
-                        repository.host().to_owned(),
-                        repository.name().to_owned(),
-                        tag.to_owned(),
-                        image.digest().to_string(),
-                    ),
+                    reference: pinned(repository.host(), repository.name(), tag, image.digest()),
                     index: found.index,
                     os_version: version,
                     matched: Match::of(version, host),

@@ -18,7 +18,7 @@ use super::offers::{Basis, Neighbour, Offers};
 use super::tag::BaseTag;
 use crate::diagnose::{Blame, Diagnose, Excerpt, nearest};
 use crate::oci::document::Image;
-use crate::oci::reference::Reference;
+use crate::oci::reference::{Reference, pinned};
 use crate::oci::remote::{Registry, RegistryError, Repository};
 use crate::windows::compat::{HostBuild, Isolation, judge};
 use crate::windows::version::WindowsVersion;
@@ -486,13 +486,4 @@ impl Search<'_> {
     fn refuse(&mut self, tag: String, reason: String) {
         self.set_aside.push(SetAside { tag, reason });
     }
-}
-
-fn pinned(host: &str, repository: &str, tag: &str, digest: &Digest) -> Reference {
-    Reference::with_tag_and_digest(
-        host.to_owned(),
-        repository.to_owned(),
-        tag.to_owned(),
-        digest.to_string(),
-    )
 }

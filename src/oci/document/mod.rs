@@ -30,6 +30,11 @@ pub use media_type::Flavour;
 pub use referenced::Document;
 pub use verbatim::{Content, Verbatim};
 
+/// Where an image, or an index of one, says which base it is on.
+pub const BASE_NAME: &str = "org.opencontainers.image.base.name";
+/// Where it says the digest of that base's manifest.
+pub const BASE_DIGEST: &str = "org.opencontainers.image.base.digest";
+
 /// The largest manifest, index or configuration that is read: far above real ones, which stay below
 /// a megabyte, and small enough that a hostile one costs nothing.
 pub const MAX_DOCUMENT: u64 = 8 * 1024 * 1024;

@@ -10,7 +10,7 @@ use oci_spec::image::Descriptor;
 
 use super::client::Registry;
 use super::error::RegistryError;
-use crate::files::{self, Kept};
+use crate::files::Kept;
 
 /// Larger blobs are not kept; a configuration has a few thousand bytes.
 const LARGEST: u64 = 256 * 1024;
@@ -70,7 +70,7 @@ impl Documents {
             return;
         }
         let path = self.path(blob);
-        let written = self.kept.make().and_then(|()| files::write(&path, bytes));
+        let written = self.kept.write(&path, bytes);
         if let Err(error) = written {
             tracing::debug!(%error, "a document is not kept");
             return;

@@ -1,0 +1,47 @@
+//! What commands have at hand while they speak to registries.
+
+use std::sync::Arc;
+
+use super::failure::Failure;
+use super::progress::display;
+use super::registry_args::RegistryArgs;
+use super::session::Session;
+use crate::engine::bases::BaseSearch;
+use crate::engine::order::Means;
+use crate::inspect::library::Library;
+use crate::oci::remote::Registry;
+use crate::progress::Progress;
+
+/// Registries, what is known of bases in them, and who is told.
+pub(super) struct Online<'s> {
+    pub(super) registry: Registry,
+    pub(super) progress: Arc<dyn Progress>,
+    pub(super) library: Library,
+    bases: BaseSearch,
+    session: &'s Session,
+}
+
+impl<'s> Online<'s> {
+    pub(super) fn new(connection: &RegistryArgs, session: &'s Session) -> Result<Self, Failure> {
+        let progress = display(session);
+        let registry = connection.connect(Arc::clone(&progress))?;
+        Ok(Self {
+            library: session.cache.library(&registry, &progress),
+            bases: BaseSearch::new(&registry),
+            registry,
+            progress,
+            session,
+        })
+    }
+
+    /// What plans are made with.
+    pub(super) fn means(&self) -> Means<'_> {
+        Means {
+            registry: &self.registry,
+            bases: &self.bases,
+            library: &self.library,
+            progress: &self.progress,
+            tell: self.session,
+        }
+    }
+}
