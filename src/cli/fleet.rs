@@ -4,7 +4,6 @@ mod follow;
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -17,8 +16,8 @@ use super::complete;
 use super::document_args::DocumentArgs;
 use super::failure::{COULD_NOT, Failure};
 use super::hosts::HostArgs;
+use super::online::Online;
 use super::output::{write_json, write_result};
-use super::progress::display;
 use super::registry_args::{self, BaseRegistryArgs, RegistryArgs};
 use super::session::Session;
 use crate::cluster::live::Cluster;
@@ -167,17 +166,16 @@ impl CommonArgs {
             fleet = fleet.part(shard);
         }
         let nodes = self.nodes(session)?;
-        let progress = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
-        let library = session.cache.library(&registry, &progress);
+        let online = Online::new(&self.connection, session)?;
         let downloads = session.cache.downloads();
         let created = source_date_epoch()?;
         let run = Run {
-            registry: &registry,
+            registry: &online.registry,
             base_registry: &self.base.base_registry,
-            library: &library,
+            library: &online.library,
             downloads: &downloads,
-            progress: &progress,
+            remembered: &session.cache.remembered(),
+            progress: &online.progress,
             tell: session,
             documents: &documents.wanted(None, Vec::new(), created),
             created,

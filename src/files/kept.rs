@@ -49,6 +49,12 @@ impl Kept {
         fs::create_dir_all(&self.folder)
     }
 
+    /// Writes a file in it, whole or not at all.
+    pub fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        self.make()?;
+        super::write(path, bytes)
+    }
+
     /// Removes a file that is of no use. One that is in use on Windows stays.
     pub fn remove(path: &Path) {
         let removed = fs::remove_file(path);

@@ -28,6 +28,7 @@ use crate::engine::order::{Means, Order, Reuse, UPDATE_LOCK, deliver_directly};
 use crate::engine::plans::{PlannedImage, TargetHost};
 use crate::engine::publication::{IndexWhen, Line, Naming, Publication};
 use crate::inspect::library::Library;
+use crate::layer::Remembered;
 use crate::net::Downloads;
 use crate::oci::base::{BaseRegistry, ResolveError};
 use crate::oci::reference::Reference;
@@ -61,6 +62,8 @@ pub struct Run<'a> {
     pub library: &'a Library,
     /// What was downloaded.
     pub downloads: &'a Downloads,
+    /// What the tars of layers came to in earlier runs.
+    pub remembered: &'a Remembered,
     /// Who is shown what is under way.
     pub progress: &'a Arc<dyn Progress>,
     /// Who is told what deserves to be read.
@@ -391,7 +394,10 @@ impl Making<'_> {
             review: &|outlooks| review(outlooks, self.nodes, run.today, means.tell),
         };
         let compression = self.entry.compression;
-        let reuse = Some(Reuse::default());
+        let reuse = Some(Reuse {
+            remembered: run.remembered.clone(),
+            ..Reuse::default()
+        });
         let delivering = deliver_directly(&publication, compression, run.created, reuse, &delivery);
         let delivered = Box::pin(delivering).await?;
         for image in delivered.images {

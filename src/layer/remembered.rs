@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use super::content::{Content, Layer, Source};
 use super::descriptor::Security;
 use super::unwritten::EDITION;
-use crate::files::{self, Kept};
+use crate::files::Kept;
 use crate::net::{Digest, Hasher, sha256};
 
 /// Room for some hundred layers, each a digest in a file.
@@ -57,11 +57,7 @@ impl Remembered {
     pub fn put(&self, stamp: &Stamp, diff_id: &Digest) {
         let Some(kept) = &self.0 else { return };
         let path = kept.folder().join(stamp.0.digest());
-        let written = kept.make().and_then(|()| {
-            let text = format!("{diff_id}\n");
-            files::write(&path, text.as_bytes())
-        });
-        match written {
+        match kept.write(&path, format!("{diff_id}\n").as_bytes()) {
             Ok(()) => kept.trim(&path, |_| true, Kept::remove),
             Err(error) => tracing::debug!("{}: {error}", path.display()),
         }

@@ -2,7 +2,10 @@
 //! asked.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::Stdio;
+use std::thread;
+use std::time::Duration;
 
 use bytes::Bytes;
 use predicates::prelude::*;
@@ -12,7 +15,7 @@ use wincimg::windows::version::WindowsVersion;
 
 use crate::demo::add_base_images;
 use crate::site::{Site, answer_of, stderr};
-use crate::support::{options, repository};
+use crate::support::{noise, options, repository};
 
 const WEB: &str = "name = \"web\"\nbase = \"nanoserver\"\n\
     [[files]]\nfrom = \"site\"\nto = 'C:\\site'\n";
@@ -341,6 +344,20 @@ fn a_dockerfile_is_built_anew_when_a_file_of_its_folder_changes() {
         (code, states(&report, 0)),
         (1, vec!["outdated".to_owned(); 2])
     );
+}
+
+#[test]
+fn what_a_layer_came_to_is_remembered_for_the_next_run() {
+    let site = site();
+    site.write("web/site/large.bin", noise(2 << 20, 1));
+    // What was changed just now may change again within the same tick of the clock.
+    thread::sleep(Duration::from_secs(3));
+    let cache = site.path("cache");
+    let mut command = command(&site, "build", &["--cache-dir", cache.to_str().unwrap()]);
+    let (code, report) = answer_of(&mut command);
+    assert_eq!(code, 0, "{report:#}");
+    let remembered = fs::read_dir(cache.join("layers")).unwrap();
+    assert_eq!(remembered.count(), 1);
 }
 
 #[test]

@@ -19,8 +19,8 @@ use crate::cli::Answer;
 use crate::cli::build::source_date_epoch;
 use crate::cli::complete;
 use crate::cli::failure::Failure;
+use crate::cli::online::Online;
 use crate::cli::output::Format;
-use crate::cli::progress::display;
 use crate::cli::registry_args::{self, BaseRegistryArgs, RegistryArgs, read_time};
 use crate::cli::session::Session;
 use crate::cli::stop;
@@ -138,17 +138,16 @@ impl FollowArgs {
             return Err(Failure::usage(problem));
         }
         let fleet = Fleet::read(&self.file)?;
-        let progress = display(session);
-        let registry = self.connection.connect(Arc::clone(&progress))?;
-        let library = session.cache.library(&registry, &progress);
+        let online = Online::new(&self.connection, session)?;
         let downloads = session.cache.downloads();
         let tell = Once::new(session);
         let run = Run {
-            registry: &registry,
+            registry: &online.registry,
             base_registry: &self.base.base_registry,
-            library: &library,
+            library: &online.library,
             downloads: &downloads,
-            progress: &progress,
+            remembered: &session.cache.remembered(),
+            progress: &online.progress,
             tell: &tell,
             documents: &Documents::default(),
             created: source_date_epoch()?,
