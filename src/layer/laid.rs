@@ -31,13 +31,28 @@ pub struct Laid<'a> {
     knows_files: Result<bool, InsideError>,
 }
 
-/// A file or folder of a layer.
+/// A file or folder of a layer, of which there may be many.
 #[derive(Debug, PartialEq, Eq)]
 struct LaidFile {
     /// Its path from the drive's root, as it is spelled.
     path: String,
-    file: BaseFile,
+    kind: BaseFileKind,
+    attributes: u32,
+    security: Security,
     source: Option<Source>,
+}
+
+impl LaidFile {
+    /// As whoever looks into a base finds it.
+    fn found(&self) -> BaseFile {
+        let name = self.path.rsplit('/').next().unwrap_or_default();
+        BaseFile {
+            name: name.to_owned(),
+            kind: self.kind,
+            attributes: self.attributes,
+            security: Some(self.security.bytes()),
+        }
+    }
 }
 
 /// A hive, and the names on the way to a key in it.
@@ -93,15 +108,11 @@ impl<'a> Laid<'a> {
                     continue;
                 }
             };
-            let file = BaseFile {
-                name: name.to_owned(),
-                kind,
-                attributes: item.attributes.unwrap_or(attributes),
-                security: Some(item.security.map_or_else(|| usual.bytes(), Security::bytes)),
-            };
             let laid = LaidFile {
                 path: path.to_owned(),
-                file,
+                kind,
+                attributes: item.attributes.unwrap_or(attributes),
+                security: Security::clone(item.security.unwrap_or(usual)),
                 source,
             };
             self.files.insert(fold(path), laid);
@@ -228,7 +239,7 @@ impl Inside for Laid<'_> {
             return Ok(Known::Unknown);
         }
         match self.own(path) {
-            Known::Present(laid) => Ok(Known::Present(laid.file.clone())),
+            Known::Present(laid) => Ok(Known::Present(laid.found())),
             Known::Absent => Ok(Known::Absent),
             Known::Unknown => self.base.file(path),
         }
@@ -251,7 +262,7 @@ impl Inside for Laid<'_> {
         let mut found: Vec<BaseFile> = of_base.into_iter().filter(is_seen).collect();
         let own = self.own_below(folder);
         let own = own.filter(|(inside, _)| !inside.contains('\0'));
-        found.extend(own.map(|(_, laid)| laid.file.clone()));
+        found.extend(own.map(|(_, laid)| laid.found()));
         Ok(Known::Present(found))
     }
 
@@ -269,7 +280,7 @@ impl Inside for Laid<'_> {
             .filter(|(path, _)| self.own(path) == Known::Unknown);
         let own = self.own_below(path).filter_map(|(_, laid)| {
             let path: ImagePath = format!("/{}", laid.path).parse().ok()?;
-            (laid.file.kind == BaseFileKind::Folder).then(|| (path, laid.file.clone()))
+            (laid.kind == BaseFileKind::Folder).then(|| (path, laid.found()))
         });
         let mut found: Vec<(ImagePath, BaseFile)> = seen.chain(own).collect();
         found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));

@@ -45,9 +45,6 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
     let mut files = Vec::new();
     for (path, content) in all.values() {
         let size = match content {
-            Content::File(Source::Bytes(bytes)) => Some(bytes.len() as u64),
-            Content::File(Source::Part(part)) => Some(part.length()),
-            Content::File(Source::Member(member)) => Some(member.size()),
             Content::File(Source::Lacking { size, .. }) => *size,
             Content::File(Source::Path(file)) => {
                 let found = fs::metadata(file).map_err(|source| LayerError::Read {
@@ -60,6 +57,7 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
                 }
                 Some(found.len())
             }
+            Content::File(source) => Some(source.length()),
             Content::Symlink { .. } => Some(0),
             Content::Directory | Content::Deletion => continue,
         };

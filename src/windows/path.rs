@@ -76,6 +76,9 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 /// What two paths have in common when Windows takes them for the same one; keys order parents
 /// before their children and keep a folder's content together.
 pub fn fold(path: &str) -> String {
+    if path.is_ascii() {
+        return path.to_ascii_uppercase().replace('/', "\0");
+    }
     path.chars()
         .map(|c| if c == '/' { '\0' } else { upper(c) })
         .collect()
@@ -130,19 +133,31 @@ impl ImagePath {
         starts.then(|| &own[other.len()..])
     }
 
+    /// The folder on the way to this path that has so many names.
+    #[must_use]
+    pub fn up_to(&self, names: usize) -> Self {
+        Self {
+            components: self.components.iter().take(names).cloned().collect(),
+        }
+    }
+
     /// What lies under this path by names, the outermost first.
-    pub fn join_all(&self, names: &[impl AsRef<str>]) -> Result<Self, PathError> {
-        names
-            .iter()
-            .try_fold(self.clone(), |path, name| path.join(name.as_ref()))
+    pub fn join_all(
+        &self,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, PathError> {
+        let mut components = self.components.clone();
+        for name in names {
+            let name = name.as_ref();
+            check(name, name)?;
+            components.push(name.to_owned());
+        }
+        Ok(Self { components })
     }
 
     /// What lies under this path by a name that was checked before.
     pub fn join(&self, name: &str) -> Result<Self, PathError> {
-        check(name, name)?;
-        let mut components = self.components.clone();
-        components.push(name.to_owned());
-        Ok(Self { components })
+        self.join_all([name])
     }
 }
 

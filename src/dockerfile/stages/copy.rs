@@ -141,10 +141,8 @@ impl<'a> Draft<'a> {
                     }
                     continue;
                 }
-                let mut path = target.path.clone();
-                for name in inside.split('/') {
-                    path = path.join(name).map_err(|error| error.to_string())?;
-                }
+                let path = target.path.join_all(inside.split('/'));
+                let path = path.map_err(|error| error.to_string())?;
                 // A folder whose content alone may come back is made for what does.
                 if !(entry.is_folder() && files.leaves_out(&entry.path)) {
                     self.put(path, entry.content)?;

@@ -1,6 +1,7 @@
 //! What a stage has come to: each instruction is a small function over it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -152,7 +153,7 @@ impl State {
         self.steps.push(PlannedStep {
             line: Some(self.line),
             created_by,
-            layer: (!layer.is_empty()).then_some(layer),
+            layer: (!layer.is_empty()).then(|| Arc::new(layer)),
         });
     }
 

@@ -119,15 +119,16 @@ impl Tree {
         if path.components().is_empty() {
             return Ok(Known::Present(Kind::Folder));
         }
-        if let Some(entry) = self.made.get(&key(path)) {
+        let own = key(path);
+        if let Some(entry) = self.made.get(&own) {
             return Ok(kind_of(&entry.content).map_or(Known::Absent, Known::Present));
         }
         if self.is_cut(path) {
             return Ok(Known::Absent);
         }
         // What is below something that is gone, or no folder, is not there.
-        for ancestor in ancestors(path) {
-            match self.made.get(&key(&ancestor)).map(|entry| &entry.content) {
+        for ancestor in keys_above(&own) {
+            match self.made.get(ancestor).map(|entry| &entry.content) {
                 None | Some(PlannedContent::Folder) => {}
                 Some(_) => return Ok(Known::Absent),
             }
@@ -157,19 +158,18 @@ impl Tree {
     /// Lays what an instruction does over it.
     pub(super) fn apply(&mut self, entries: &[PlannedEntry]) {
         for entry in entries {
-            for ancestor in ancestors(&entry.path) {
-                let there = self.made.get(&key(&ancestor));
-                let is_there = there.is_some_and(|there| there.content != PlannedContent::Deleted);
-                if !is_there {
+            let key = key(&entry.path);
+            for (depth, above) in keys_above(&key).enumerate() {
+                let there = self.made.get(above);
+                if there.is_none_or(|there| there.content == PlannedContent::Deleted) {
                     let folder = PlannedEntry {
-                        path: ancestor.clone(),
+                        path: entry.path.up_to(depth + 1),
                         content: PlannedContent::Folder,
                     };
-                    self.made.insert(key(&ancestor), folder);
-                    self.implied.insert(key(&ancestor));
+                    self.made.insert(above.to_owned(), folder);
+                    self.implied.insert(above.to_owned());
                 }
             }
-            let key = key(&entry.path);
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
                 self.made.retain(|known, _| !known.starts_with(&below));
@@ -195,10 +195,9 @@ impl Tree {
         Ok(match self.of_base(path)? {
             Known::Present(_) => false,
             // What lies in a folder of its own is too.
-            Known::Unknown if self.implied.contains(&key) => match ancestors(path).last() {
-                Some(folder) => self.is_own(folder)?,
-                None => false,
-            },
+            Known::Unknown if self.implied.contains(&key) => {
+                self.is_own(&path.up_to(path.components().len() - 1))?
+            }
             Known::Absent | Known::Unknown => true,
         })
     }
@@ -211,9 +210,9 @@ impl Tree {
         if self.is_cut(path) {
             return Ok(false);
         }
-        let mut places = ancestors(path);
-        places.push(path.clone());
-        let mut made = places.iter().filter_map(|place| self.made(place));
+        let own = key(path);
+        let places = keys_above(&own).chain([own.as_str()]);
+        let mut made = places.filter_map(|place| self.made.get(place));
         if made.any(|entry| entry.content != PlannedContent::Folder) {
             return Ok(false);
         }
@@ -310,9 +309,16 @@ impl Tree {
 
 /// Whether a path is one of these, or lies in one.
 pub(super) fn is_in(places: &BTreeSet<String>, path: &ImagePath) -> bool {
+    if places.is_empty() {
+        return false;
+    }
     let own = key(path);
-    let ends = own.match_indices('\0').map(|(at, _)| &own[..at]);
-    !places.is_empty() && ends.chain([own.as_str()]).any(|it| places.contains(it))
+    places.contains(&own) || keys_above(&own).any(|above| places.contains(above))
+}
+
+/// The keys of the folders on the way to a key, the topmost first.
+fn keys_above(key: &str) -> impl Iterator<Item = &str> {
+    key.match_indices('\0').map(|(at, _)| &key[..at])
 }
 
 /// What is there; none where something is gone.
@@ -329,22 +335,6 @@ fn is_well_known(path: &ImagePath) -> bool {
     let inside = path.components().join("\\");
     let mut known = TOP_FOLDERS[1..].iter().chain(&WELL_KNOWN);
     known.any(|known| known.eq_ignore_ascii_case(&inside))
-}
-
-/// The folders on the way to a path, the topmost first.
-fn ancestors(path: &ImagePath) -> Vec<ImagePath> {
-    let mut names = path.components().iter();
-    names.next_back();
-    let mut folder = ImagePath::drive();
-    let mut all = Vec::new();
-    for name in names {
-        // They are names of a path already.
-        if let Ok(next) = folder.join(name) {
-            all.push(next.clone());
-            folder = next;
-        }
-    }
-    all
 }
 
 /// What spellings of one path have in common; a folder's content follows it.
