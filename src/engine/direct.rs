@@ -1,4 +1,4 @@
-//! Images without Windows and without Docker: the plan becomes one layer and a changed
+//! Images without Windows and without Docker: the plan becomes layers and a changed
 //! configuration on top of the base. Of the base only the manifest and the configuration are read.
 
 mod added_layer;
@@ -45,12 +45,12 @@ pub struct DirectEngine {
     added: Arc<AddedLayers>,
 }
 
-/// An image whose documents are made, with the layer that is new in it.
+/// An image whose documents are made, with the layers that are new in it.
 #[derive(Debug, Clone)]
 pub struct Assembled {
     /// Manifest and configuration.
     pub(super) image: Image,
-    /// The layers that the plan adds, as far as it changes anything in one.
+    /// The layers that the plan adds, if it changes a file or a registry value.
     pub(super) added: Vec<Arc<AddedLayer>>,
     /// Layers that it has from another image, and its base does not.
     pub(super) carried: Option<Carried>,
@@ -162,10 +162,14 @@ fn assemble(
     let own = added.of(plan, base, timestamp, options, progress)?;
     let steps = plan.instructions.iter().flat_map(|all| &all.steps).count();
     // A Dockerfile's instructions say all that there is to say, unless the plan has more.
-    if own.is_some() || steps == 0 {
+    if own.is_empty() && steps == 0 {
         let created_by = format!("wincimg build {}", plan.name);
-        image = appended(&image, own.as_deref(), &created, &created_by)?;
-        layers.extend(own);
+        image = appended(&image, None, &created, &created_by)?;
+    }
+    for (what, layer) in own {
+        let created_by = format!("wincimg build {what}");
+        image = appended(&image, Some(&layer), &created, &created_by)?;
+        layers.push(layer);
     }
     let image = image.edit_config(|config| {
         config.created = Some(created);

@@ -7,11 +7,11 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::thread;
 
-use super::content::{Content, Item, Layer, Source};
+use super::content::{Content, Layer, Source};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
 use super::order;
-use super::pipeline::{Blocks, WriteOptions, Written};
+use super::pipeline::{Blocks, Stream, WriteOptions, Written};
 use crate::archive::{self, ArchiveError};
 use crate::files;
 
@@ -25,58 +25,18 @@ impl Layer {
         mut sink: W,
         options: &WriteOptions,
     ) -> Result<Written, LayerError> {
-        let items = order::of_stream(self.items()?);
         thread::scope(|scope| {
             let mut blocks = Blocks::new(scope, &mut sink, options);
-            write(&items, self.timestamp, &mut blocks)?;
+            write(self, &mut blocks)?;
             blocks.finish()
         })
     }
 }
 
-/// What takes the bytes of a tar stream.
-pub(super) trait Stream {
-    /// Where the next bytes go: at least one byte; [`Self::advance`] makes them part of the stream.
-    fn room(&mut self) -> Result<&mut [u8], LayerError>;
-
-    fn advance(&mut self, bytes: usize);
-
-    /// Refuses more where the caller asked to stop.
-    fn check_cancelled(&self) -> Result<(), LayerError>;
-
-    /// Appends to the stream.
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), LayerError> {
-        while !bytes.is_empty() {
-            let room = self.room()?;
-            let (now, later) = bytes.split_at(room.len().min(bytes.len()));
-            room[..now.len()].copy_from_slice(now);
-            self.advance(now.len());
-            bytes = later;
-        }
-        Ok(())
-    }
-}
-
-impl Stream for Blocks<'_, '_> {
-    fn room(&mut self) -> Result<&mut [u8], LayerError> {
-        self.room()
-    }
-
-    fn advance(&mut self, bytes: usize) {
-        self.advance(bytes);
-    }
-
-    fn check_cancelled(&self) -> Result<(), LayerError> {
-        self.options.check_cancelled()
-    }
-}
-
-/// Writes the entries, in their order.
-pub(super) fn write<S: Stream>(
-    items: &[Item],
-    timestamp: u64,
-    blocks: &mut S,
-) -> Result<(), LayerError> {
+/// Writes a layer's entries, in their order.
+pub(super) fn write<S: Stream>(layer: &Layer, blocks: &mut S) -> Result<(), LayerError> {
+    let items = &order::of_stream(layer.items()?);
+    let timestamp = layer.timestamp;
     let mut headers = Vec::new();
     let mut members = Vec::new();
     for item in items {

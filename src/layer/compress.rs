@@ -214,6 +214,7 @@ mod tests {
 
     use proptest::prelude::*;
 
+    use super::super::numbers;
     use super::*;
 
     fn blob(compression: Compression, blocks: &[Vec<u8>]) -> Vec<u8> {
@@ -232,15 +233,8 @@ mod tests {
     }
 
     fn noise(seed: u64, bytes: usize) -> Vec<u8> {
-        let mut state = seed;
-        std::iter::repeat_with(|| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            state.to_be_bytes()[0]
-        })
-        .take(bytes)
-        .collect()
+        let noise = numbers(seed).map(|number| number.to_be_bytes()[0]);
+        noise.take(bytes).collect()
     }
 
     /// Noise and what is none, in runs of about a piece.

@@ -43,7 +43,18 @@ mod pipeline;
 mod planned;
 mod remembered;
 mod settle;
+mod split;
 mod unwritten;
+
+/// Numbers that look like chance, the same in every run.
+#[cfg(test)]
+fn numbers(seed: u64) -> impl Iterator<Item = u64> {
+    std::iter::successors(Some(seed), |number| {
+        let next = number.wrapping_mul(6_364_136_223_846_793_005);
+        Some(next.wrapping_add(1))
+    })
+    .skip(1)
+}
 
 pub use crate::archive::tar::{
     EntryKind, Limits, ReadError, TarEntry as LayerEntry, TarReader as LayerReader, decompressed,
@@ -61,4 +72,5 @@ pub use listing::{Listed, content_digest, listing, secrets, source_digests};
 pub use path::{LayerPath, PathError};
 pub use pipeline::{WriteOptions, Written};
 pub use remembered::{Remembered, Stamp};
+pub use split::LayerPart;
 pub use unwritten::inputs;

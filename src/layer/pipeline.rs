@@ -81,10 +81,33 @@ pub struct Written {
     pub compression: Compression,
 }
 
+/// What takes the bytes of a tar stream.
+pub(super) trait Stream {
+    /// Where the next bytes go: at least one byte; [`Self::advance`] makes them part of the stream.
+    fn room(&mut self) -> Result<&mut [u8], LayerError>;
+
+    fn advance(&mut self, bytes: usize);
+
+    /// Refuses more where the caller asked to stop.
+    fn check_cancelled(&self) -> Result<(), LayerError>;
+
+    /// Appends to the stream.
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), LayerError> {
+        while !bytes.is_empty() {
+            let room = self.room()?;
+            let (now, later) = bytes.split_at(room.len().min(bytes.len()));
+            room[..now.len()].copy_from_slice(now);
+            self.advance(now.len());
+            bytes = later;
+        }
+        Ok(())
+    }
+}
+
 /// The tar stream on its way to become blocks.
 pub(super) struct Blocks<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
-    pub(super) options: &'env WriteOptions<'env>,
+    options: &'env WriteOptions<'env>,
     block: Vec<u8>,
     filled: usize,
     /// Bytes of the blocks before this one.
@@ -114,22 +137,6 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
             passed: 0,
             stage: Stage::Gathering(sink),
         }
-    }
-
-    /// Where the next bytes of the stream go: at least one byte; [`Self::advance`] makes them part
-    /// of it.
-    pub(super) fn room(&mut self) -> Result<&mut [u8], LayerError> {
-        if self.filled == self.block.len() {
-            let size = self.block.len();
-            let full = mem::replace(&mut self.block, vec![0; size]);
-            self.filled = 0;
-            self.pass_on(full)?;
-        }
-        Ok(&mut self.block[self.filled..])
-    }
-
-    pub(super) fn advance(&mut self, bytes: usize) {
-        self.filled = (self.filled + bytes).min(self.block.len());
     }
 
     fn pass_on(&mut self, block: Vec<u8>) -> Result<(), LayerError> {
@@ -180,6 +187,26 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
             uncompressed_size: self.passed,
             compression,
         })
+    }
+}
+
+impl Stream for Blocks<'_, '_> {
+    fn room(&mut self) -> Result<&mut [u8], LayerError> {
+        if self.filled == self.block.len() {
+            let size = self.block.len();
+            let full = mem::replace(&mut self.block, vec![0; size]);
+            self.filled = 0;
+            self.pass_on(full)?;
+        }
+        Ok(&mut self.block[self.filled..])
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.filled = (self.filled + bytes).min(self.block.len());
+    }
+
+    fn check_cancelled(&self) -> Result<(), LayerError> {
+        self.options.check_cancelled()
     }
 }
 

@@ -6,12 +6,11 @@ use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::archive::{Stream, write};
+use super::archive::write;
 use super::compress::Compression;
 use super::content::{Content, Layer, Source};
 use super::error::LayerError;
-use super::order;
-use super::pipeline::{WriteOptions, lost_thread};
+use super::pipeline::{Stream, WriteOptions, lost_thread};
 use crate::net::{Digest, Hasher, sha256};
 
 /// Raised when the same layer comes to another tar, or a tar to other bytes, than before. Whoever has
@@ -38,7 +37,6 @@ impl Layer {
     /// The digest of the tar that [`Self::write`] compresses. A thread reads the files, another one
     /// hashes.
     pub fn diff_id(&self, options: &WriteOptions) -> Result<Digest, LayerError> {
-        let items = order::of_stream(self.items()?);
         thread::scope(|scope| {
             let (full, to_hash) = sync_channel(BLOCKS);
             let (empty, to_fill) = sync_channel(BLOCKS);
@@ -54,7 +52,7 @@ impl Layer {
                 full,
                 to_fill,
             };
-            let written = write(&items, self.timestamp, &mut blocks);
+            let written = write(self, &mut blocks);
             let written = written.and_then(|()| blocks.pass_on());
             drop(blocks);
             let diff_id = hasher.join().map_err(|_| lost_thread())?;
@@ -77,7 +75,7 @@ impl Layer {
 
 impl Source {
     /// How many bytes there are; none of what is not there.
-    fn length(&self) -> u64 {
+    pub(super) fn length(&self) -> u64 {
         match self {
             Self::Path(path) => fs::metadata(path).map_or(0, |data| data.len()),
             Self::Bytes(bytes) => bytes.len() as u64,
@@ -140,17 +138,17 @@ fn hash(blocks: &Receiver<(Vec<u8>, usize)>, empty: &SyncSender<Vec<u8>>) -> Dig
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use super::super::numbers;
     use super::*;
 
     /// Lines that are the same in every run, in more than one block.
     fn layer() -> Layer {
-        let mut state = 7_u64;
         let mut text = Vec::new();
-        while text.len() < 5 << 20 {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            text.extend_from_slice(format!("{:x} {}\n", state >> 44, state >> 60).as_bytes());
+        for number in numbers(7) {
+            if text.len() >= 5 << 20 {
+                break;
+            }
+            text.extend_from_slice(format!("{:x} {}\n", number >> 44, number >> 60).as_bytes());
         }
         let mut layer = Layer::new(1_580_000_000);
         layer.file("app/text.txt".parse().unwrap(), text);

@@ -4,6 +4,7 @@
 //! A recipe that makes one layer needs none of this.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -39,9 +40,10 @@ pub struct PlannedStep {
     pub line: Option<usize>,
     /// Its text in the image's history.
     pub created_by: String,
-    /// Its layer; one that says something about containers only has none.
+    /// Its layer; one that says something about containers only has none. Copies of a plan share it: it
+    /// may have a hundred thousand files.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub layer: Option<PlannedLayer>,
+    pub layer: Option<Arc<PlannedLayer>>,
 }
 
 /// What one layer changes.
@@ -115,6 +117,12 @@ impl From<UnpackedContent> for PlannedContent {
     }
 }
 
+impl PlannedEntry {
+    fn is_download(&self) -> bool {
+        matches!(self.content, PlannedContent::File(FileSource::Download(_)))
+    }
+}
+
 impl PlannedLayer {
     /// Whether it changes nothing.
     pub fn is_empty(&self) -> bool {
@@ -126,7 +134,8 @@ impl Instructions {
     /// The files that are downloaded.
     pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
         let layers = self.steps.iter_mut().filter_map(|step| step.layer.as_mut());
-        let entries = layers.flat_map(|layer| &mut layer.entries);
+        let layers = layers.filter(|layer| layer.entries.iter().any(PlannedEntry::is_download));
+        let entries = layers.flat_map(|layer| &mut Arc::make_mut(layer).entries);
         entries.filter_map(|entry| match &mut entry.content {
             PlannedContent::File(FileSource::Download(download)) => Some(download),
             _ => None,
@@ -135,7 +144,7 @@ impl Instructions {
 
     /// The layers, in order.
     pub fn layers(&self) -> impl Iterator<Item = &PlannedLayer> {
-        self.steps.iter().filter_map(|step| step.layer.as_ref())
+        self.steps.iter().filter_map(|step| step.layer.as_deref())
     }
 }
 

@@ -1,5 +1,7 @@
 //! The layers of a recipe: what each brings, and what the image's history says of it.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -117,7 +119,7 @@ impl Recipe {
             }
         }
         for (name, step) in names.iter().zip(&mut steps) {
-            let layer = step.layer.get_or_insert_default();
+            let layer = Arc::make_mut(step.layer.get_or_insert_default());
             let is_own = |text: &Option<Text>| -> Result<bool, RecipeError> {
                 let own = text.as_ref().map(|text| self.resolve(text, values));
                 Ok(own
@@ -177,7 +179,7 @@ impl Recipe {
         Ok(PlannedStep {
             line: None,
             created_by,
-            layer: Some(layer),
+            layer: Some(Arc::new(layer)),
         })
     }
 }

@@ -225,18 +225,18 @@ impl Plan {
 
     /// These files.
     pub fn downloads_mut(&mut self) -> impl Iterator<Item = &mut Download> {
-        let own = self.files.iter_mut().map(|file| &mut file.source);
-        let steps = self.instructions.iter_mut().flat_map(|all| &mut all.steps);
-        let layers = steps.filter_map(|step| step.layer.as_mut());
-        let entries = layers.flat_map(|layer| &mut layer.entries);
-        let files = entries.filter_map(|entry| match &mut entry.content {
-            PlannedContent::File(source) => Some(source),
-            _ => None,
-        });
-        own.chain(files).filter_map(|source| match source {
-            FileSource::Download(download) => Some(download),
-            _ => None,
-        })
+        let own = self
+            .files
+            .iter_mut()
+            .filter_map(|file| match &mut file.source {
+                FileSource::Download(download) => Some(download),
+                _ => None,
+            });
+        own.chain(
+            self.instructions
+                .iter_mut()
+                .flat_map(Instructions::downloads_mut),
+        )
     }
 
     /// What has to be known of the base before the image can be made.

@@ -5,10 +5,8 @@ use std::fs;
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
-use wincimg::oci::document::Flavour;
 use wincimg::oci::reference::parse_reference;
 use wincimg::oci::remote::Registry;
-use wincimg::oci::store::Sink;
 use wincimg::progress::Silent;
 
 use crate::site::{Site, json_of};
@@ -17,7 +15,7 @@ use crate::support::fake_registry::FakeRegistry;
 use crate::support::options;
 use crate::support::rounds::Rounds;
 use crate::support::scripted::{Asked, answer, scripted};
-use crate::support::windows_base::StandIn;
+use crate::support::windows_base::put_nanoserver;
 
 /// On a busy machine what could be asked at once may come too late for its round: the best of so many
 /// attempts counts.
@@ -45,12 +43,8 @@ async fn a_push_is_six_round_trips_deep_and_less_again() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
     };
-    let registry = Registry::new(options(&docker.host()), Arc::new(Silent)).unwrap();
     for version in ["10.0.17763.973", "10.0.20348.2402"] {
-        let reference = format!("{}/windows/nanoserver:{version}", docker.host());
-        let sink = Sink::create(&reference.parse().unwrap(), &registry).await;
-        let base = StandIn::new(Flavour::Docker, version, &[(40_000, 1)]);
-        base.put(&sink.unwrap(), Some(version)).await;
+        put_nanoserver(&docker.host(), version).await;
     }
     let rounds = Rounds::start(docker.host());
     let (site, host) = (Site::new(), rounds.host());

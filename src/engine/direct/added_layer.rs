@@ -32,10 +32,14 @@ use crate::windows::registry::RegistryEdit;
 /// A layer up to this size never touches the disk.
 const IN_MEMORY: usize = 4 << 20;
 
+/// What of a recipe's files comes to so much is a layer of its own: it takes longer to write and to send than
+/// a layer more costs.
+const WORTH_A_LAYER: u64 = 16 << 20;
+
 /// How an image is put together.
 #[derive(Clone, Default)]
 pub struct AssembleOptions {
-    /// The compression of the recipe's layer.
+    /// The compression of new layers.
     pub compression: Compression,
     /// The time that everything new carries; the base's own where absent.
     pub created: Option<Timestamp>,
@@ -68,7 +72,7 @@ pub(in crate::engine) enum LayerBytes {
 
 /// The layers that were written so far.
 #[derive(Default)]
-pub(super) struct AddedLayers(Mutex<Vec<(Layer, Slot)>>);
+pub(super) struct AddedLayers(Mutex<Vec<(Arc<Layer>, Slot)>>);
 
 /// Whoever writes a layer holds its lock, so that others who need it find it done.
 type Slot = Arc<Mutex<Option<Arc<AddedLayer>>>>;
@@ -129,8 +133,9 @@ impl AddedLayer {
 }
 
 impl AddedLayers {
-    /// The layer that a plan adds to its base, written now unless it was before; none where the plan changes no
-    /// file and no registry value.
+    /// The layers that a plan adds to its base, each with what is in it, written now unless they were before: one
+    /// for each large entry of its files, and one for the rest. There is none where the plan changes no file and no
+    /// registry value.
     pub(super) fn of(
         &self,
         plan: &Plan,
@@ -138,9 +143,21 @@ impl AddedLayers {
         timestamp: u64,
         options: &AssembleOptions,
         progress: &dyn Progress,
-    ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
+    ) -> Result<Vec<(String, Arc<AddedLayer>)>, DirectError> {
         let layer = describe(plan, base, timestamp)?;
-        self.written(&layer, plan, options, progress)
+        let parts = if is_bottom(plan, base) {
+            vec![(None, layer)]
+        } else {
+            layer.split(plan.files.iter().map(|file| &file.target), WORTH_A_LAYER)?
+        };
+        let mut added = Vec::with_capacity(parts.len());
+        for (place, layer) in parts {
+            let what = place.map_or_else(|| plan.name.clone(), |at| format!("{}: {at}", plan.name));
+            if let Some(layer) = self.written(&Arc::new(layer), &what, options, progress)? {
+                added.push((what, layer));
+            }
+        }
+        Ok(added)
     }
 
     /// The layer of one instruction of a Dockerfile, in the same way, over those of the ones before,
@@ -154,15 +171,15 @@ impl AddedLayers {
         options: &AssembleOptions,
         progress: &dyn Progress,
     ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
-        let layer = describe_step(step, below, timestamp)?;
+        let layer = Arc::new(describe_step(step, below, timestamp)?);
         below.lay(&layer)?;
-        self.written(&layer, plan, options, progress)
+        self.written(&layer, &plan.name, options, progress)
     }
 
     fn written(
         &self,
-        layer: &Layer,
-        plan: &Plan,
+        layer: &Arc<Layer>,
+        what: &str,
         options: &AssembleOptions,
         progress: &dyn Progress,
     ) -> Result<Option<Arc<AddedLayer>>, DirectError> {
@@ -173,18 +190,18 @@ impl AddedLayers {
         let mut slot = locked(&slot);
         let added = match &*slot {
             Some(added) => Arc::clone(added),
-            None => Arc::clone(slot.insert(Arc::new(write(layer, &plan.name, options, progress)?))),
+            None => Arc::clone(slot.insert(Arc::new(write(layer, what, options, progress)?))),
         };
         Ok(Some(added))
     }
 
-    fn slot(&self, layer: &Layer) -> Slot {
+    fn slot(&self, layer: &Arc<Layer>) -> Slot {
         let mut known = locked(&self.0);
         if let Some((_, slot)) = known.iter().find(|(known, _)| known == layer) {
             return Arc::clone(slot);
         }
         let slot = Slot::default();
-        known.push((layer.clone(), Arc::clone(&slot)));
+        known.push((Arc::clone(layer), Arc::clone(&slot)));
         slot
     }
 }
@@ -253,7 +270,7 @@ fn describe_files(plan: &Plan, base: Base<'_>, timestamp: u64) -> Result<Layer, 
     if let Some(settings) = &plan.iis {
         iis::configure(&mut layer, settings, base.inside)?;
     }
-    if plan.base.os_version.is_none() && base.image.manifest().layers.is_empty() {
+    if is_bottom(plan, base) {
         bottom(&mut layer, file_time(timestamp))?;
     }
     fit(&mut layer, &plan.access, base.inside)?;
@@ -286,6 +303,11 @@ fn fit(layer: &mut Layer, access: &[Access], inside: &dyn Inside) -> Result<(), 
         layer.settle(inside)?;
     }
     Ok(())
+}
+
+/// Whether the plan's layer is the lowest of its image.
+fn is_bottom(plan: &Plan, base: Base<'_>) -> bool {
+    plan.base.os_version.is_none() && base.image.manifest().layers.is_empty()
 }
 
 /// What Windows wants to see in the bottom layer of an image: all its hives, though nothing is in
@@ -330,11 +352,11 @@ fn working_dir_to_make<'a>(
 
 fn write(
     layer: &Layer,
-    name: &str,
+    what: &str,
     options: &AssembleOptions,
     progress: &dyn Progress,
 ) -> Result<AddedLayer, DirectError> {
-    let task = progress.task(&format!("layer of {name}"), None);
+    let task = progress.task(&format!("layer of {what}"), None);
     let how = WriteOptions {
         compression: options.compression,
         threads: None,
@@ -404,7 +426,7 @@ mod tests {
         recipe.plan(base, version, &settings).unwrap()
     }
 
-    fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Option<Arc<AddedLayer>> {
+    fn of(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Vec<(String, Arc<AddedLayer>)> {
         let options = AssembleOptions::default();
         let base = Image::empty(Flavour::Oci, Platform::windows("10.0.17763.973")).unwrap();
         let base = Base {
@@ -416,7 +438,7 @@ mod tests {
     }
 
     fn added(layers: &AddedLayers, plan: &Plan, timestamp: u64) -> Arc<AddedLayer> {
-        of(layers, plan, timestamp).unwrap()
+        of(layers, plan, timestamp).remove(0).1
     }
 
     #[test]
@@ -448,6 +470,6 @@ mod tests {
             shutdown_timeout: None,
             ..pause_for("17763.973")
         };
-        assert!(of(&AddedLayers::default(), &plan, 1).is_none());
+        assert!(of(&AddedLayers::default(), &plan, 1).is_empty());
     }
 }

@@ -5,20 +5,12 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
 use super::*;
-use crate::layer::Layer;
+use crate::layer::{Layer, numbers};
 
 /// Text that compresses like text, the same on every run.
 fn words(bytes: usize) -> Vec<u8> {
-    let mut state = 7_u64;
-    let mut out = Vec::with_capacity(bytes + 16);
-    while out.len() < bytes {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        out.extend_from_slice(format!("{:x} ", (state >> 40) % 5000).as_bytes());
-    }
-    out.truncate(bytes);
-    out
+    let words = numbers(7).map(|number| format!("{:x} ", (number >> 40) % 5000));
+    words.flat_map(String::into_bytes).take(bytes).collect()
 }
 
 fn layer(size: usize) -> Layer {

@@ -1,7 +1,6 @@
 //! What is pushed and written: references, layers, an index, and that nothing goes twice.
 
 use std::fs;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -9,18 +8,13 @@ use axum::http::StatusCode;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::{Value, json};
-use wincimg::oci::document::Flavour;
-use wincimg::oci::remote::Registry;
-use wincimg::oci::store::Sink;
-use wincimg::progress::Silent;
 
 use super::configuration::config_in;
 use crate::site::{Site, json_of};
 use crate::support::docker_registry::{DockerRegistry, Setup};
-use crate::support::options;
 use crate::support::proxy::{Fault, FaultProxy};
 use crate::support::serve::serve;
-use crate::support::windows_base::StandIn;
+use crate::support::windows_base::put_nanoserver;
 
 #[test]
 fn a_pushed_pause_image_is_the_base_with_one_small_layer() {
@@ -106,12 +100,7 @@ async fn a_push_to_distribution_is_thirteen_requests_and_three_again() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
     };
-    let version = "10.0.17763.973";
-    let reference = format!("{}/windows/nanoserver:{version}", docker.host());
-    let registry = Registry::new(options(&docker.host()), Arc::new(Silent)).unwrap();
-    let sink = Sink::create(&reference.parse().unwrap(), &registry).await;
-    let base = StandIn::new(Flavour::Docker, version, &[(40_000, 1)]);
-    base.put(&sink.unwrap(), Some(version)).await;
+    put_nanoserver(&docker.host(), "10.0.17763.973").await;
     let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
     let host = proxy.host();
     let site = Site::new();

@@ -4,20 +4,15 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::{Value, json};
 use wincimg::oci::document::{Flavour, sha256};
-use wincimg::oci::remote::Registry;
-use wincimg::oci::store::Sink;
-use wincimg::progress::Silent;
 
-use crate::site::{Site, stderr};
+use crate::site::{Site, json_of, stderr};
 use crate::support::docker_registry::{DockerRegistry, Setup};
 use crate::support::noise;
-use crate::support::options;
-use crate::support::windows_base::StandIn;
+use crate::support::windows_base::put_nanoserver;
 
 const RECIPE: &str = "name = \"app\"\nbase = \"nanoserver\"\n\
     [[files]]\nlayer = \"deps\"\nfrom = \"deps\"\nto = 'C:\\deps'\n\
@@ -126,6 +121,42 @@ fn one_small_file_sends_its_own_layer_alone_on_any_machine() {
     assert_eq!(anew.digest(), second.digest());
     site.write("deps/b/c.txt", "another text\n".repeat(40_000));
     assert!(!push(&site, &[]).took_it());
+}
+
+#[test]
+fn a_large_entry_of_a_recipe_is_a_layer_of_its_own() {
+    let site = Site::new();
+    let recipe = "name = \"app\"\nbase = \"nanoserver\"\n\
+        [[files]]\nfrom = \"lib\"\nto = 'C:\\app\\lib'\n\
+        [[files]]\nfrom = \"app.txt\"\nto = 'C:\\app\\app.txt'\n";
+    site.write("recipe.toml", recipe);
+    site.write("lib/a.bin", noise(9 << 20, 1));
+    site.write("lib/b.bin", noise(8 << 20, 2));
+    site.write("app.txt", "1");
+    let first = push(&site, &[]);
+    assert_eq!(first.layers().len(), 3, "{:#}", first.built);
+    site.write("app.txt", "2");
+    let second = push(&site, &[]);
+    assert_eq!(first.layers()[1], second.layers()[1]);
+    assert!(
+        second.said.contains(r"layer of app: C:\app\lib: unchanged"),
+        "{}",
+        second.said
+    );
+    let sent = second.sent();
+    let puts = sent
+        .iter()
+        .filter(|it| it.starts_with("PUT ") && it.contains("/blobs/"));
+    assert_eq!(
+        puts.count(),
+        2,
+        "a small layer and a configuration: {:#?}",
+        second.asked
+    );
+    let reference = second.built["images"][0]["reference"].as_str().unwrap();
+    let seen = json_of(&mut site.with_no_bases(&["inspect", reference]));
+    let history = r#""wincimg build app: C:\\app\\lib""#;
+    assert!(seen.to_string().contains(history), "{seen:#}");
 }
 
 #[test]
@@ -369,12 +400,7 @@ async fn distribution_takes_the_note_and_the_layer_back() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
     };
-    let version = "10.0.17763.973";
-    let reference = format!("{}/windows/nanoserver:{version}", docker.host());
-    let registry = Registry::new(options(&docker.host()), Arc::new(Silent)).unwrap();
-    let sink = Sink::create(&reference.parse().unwrap(), &registry).await;
-    let base = StandIn::new(Flavour::Docker, version, &[(40_000, 1)]);
-    base.put(&sink.unwrap(), Some(version)).await;
+    put_nanoserver(&docker.host(), "10.0.17763.973").await;
     let site = site();
     let host = docker.host();
     let mut digests = Vec::new();

@@ -86,15 +86,7 @@ fn rich_names() -> Vec<String> {
 }
 
 fn noise(bytes: usize) -> Vec<u8> {
-    let mut state = 3_u64;
-    std::iter::repeat_with(|| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
-        state.to_be_bytes()[0]
-    })
-    .take(bytes)
-    .collect()
+    crate::support::noise(bytes, 3)
 }
 
 /// 3 MB that deflate makes something of, with noise in the middle.

@@ -11,6 +11,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::oneshot;
 
+use super::serve::{in_background, listen};
+
 /// After so long without a byte everybody is taken to wait for an answer. Where the machine is busier
 /// than that, there are more rounds than there need be.
 const QUIET: Duration = Duration::from_millis(80);
@@ -36,24 +38,14 @@ type Answerer = Arc<tokio::sync::Mutex<OwnedWriteHalf>>;
 impl Rounds {
     /// Begins to listen before `upstream` (`HOST:PORT`).
     pub fn start(upstream: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
+        let (listener, address) = listen();
         let state = Arc::new(Mutex::new(State::default()));
-        let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                tokio::select! {
-                    () = accept(listener, upstream, &shared) => {}
-                    () = release(&shared) => {}
-                    _ = stopped => {}
-                }
-            });
+        let stop = in_background(async move || {
+            tokio::select! {
+                () = accept(listener, upstream, &shared) => {}
+                () = release(&shared) => {}
+            }
         });
         Self {
             address,

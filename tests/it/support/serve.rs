@@ -113,10 +113,30 @@ fn serve_by<L: Listener<Addr = SocketAddr>>(
     router: impl FnOnce(SocketAddr) -> Router,
     listener_of: impl FnOnce(tokio::net::TcpListener) -> L + Send + 'static,
 ) -> Served {
+    let (listener, address) = listen();
+    let router = router(address);
+    let stop = in_background(async move || {
+        let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+        axum::serve(listener_of(listener), router).await.unwrap();
+    });
+    Served {
+        address,
+        _stop: stop,
+    }
+}
+
+/// A free port of this machine, for tokio to take over.
+pub fn listen() -> (TcpListener, SocketAddr) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let address = listener.local_addr().unwrap();
-    let router = router(address);
+    (listener, address)
+}
+
+/// Works on a thread of its own until what it answers with is dropped.
+pub fn in_background<F: Future<Output = ()>>(
+    work: impl FnOnce() -> F + Send + 'static,
+) -> oneshot::Sender<()> {
     let (stop, stopped) = oneshot::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -124,15 +144,11 @@ fn serve_by<L: Listener<Addr = SocketAddr>>(
             .build()
             .unwrap();
         runtime.block_on(async {
-            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
             tokio::select! {
-                served = axum::serve(listener_of(listener), router) => served.unwrap(),
+                () = work() => {}
                 _ = stopped => {}
             }
         });
     });
-    Served {
-        address,
-        _stop: stop,
-    }
+    stop
 }

@@ -1,6 +1,7 @@
 //! Stand-in Windows base images: shaped like Microsoft's, with small layers.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use flate2::Compression;
@@ -8,6 +9,7 @@ use flate2::write::GzEncoder;
 use wincimg::oci::document::{
     Descriptor, Document, Flavour, History, Image, Index, Layer, Platform, Verbatim, sha256,
 };
+use wincimg::oci::remote::Registry;
 use wincimg::oci::store::Sink;
 use wincimg::progress::Silent;
 
@@ -16,6 +18,15 @@ use wincimg::progress::Silent;
 pub struct StandIn {
     pub image: Image,
     pub layers: Vec<(Descriptor, Bytes)>,
+}
+
+/// Puts Nano Server of a version into a registry.
+pub async fn put_nanoserver(host: &str, version: &str) {
+    let registry = Registry::new(super::options(host), Arc::new(Silent)).unwrap();
+    let reference = format!("{host}/windows/nanoserver:{version}");
+    let sink = Sink::create(&reference.parse().unwrap(), &registry).await;
+    let base = StandIn::new(Flavour::Docker, version, &[(40_000, 1)]);
+    base.put(&sink.unwrap(), Some(version)).await;
 }
 
 /// A layer: a gzipped tar with one incompressible file below `Files/`.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -26,7 +26,7 @@ use super::animal::{Animal, PASSWORD, lock, plain};
 use super::profile::{Profile, Quirk};
 use crate::demo::Stored;
 use crate::support::docker_registry::certificates;
-use crate::support::serve::acceptor;
+use crate::support::serve::{acceptor, in_background, listen};
 
 /// Registries that are played until this is dropped.
 pub struct Keeper {
@@ -54,33 +54,18 @@ impl Keeper {
             .collect();
         let animals = Arc::new(animals);
         let strangers = Arc::<Mutex<Vec<String>>>::default();
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel();
+        let (listener, address) = listen();
         let (served, unknown) = (Arc::clone(&animals), Arc::clone(&strangers));
-        std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-                .unwrap();
-            runtime.block_on(async {
-                let listener = tokio::net::TcpListener::from_std(listener).unwrap();
-                let accepting = async {
-                    while let Ok((connection, _)) = listener.accept().await {
-                        let (served, unknown) = (Arc::clone(&served), Arc::clone(&unknown));
-                        let acceptor = acceptor.clone();
-                        tokio::spawn(async move {
-                            // A client may break off.
-                            let _ = converse(connection, acceptor, &served, &unknown).await;
-                        });
-                    }
-                };
-                tokio::select! {
-                    () = accepting => {}
-                    _ = stopped => {}
-                }
-            });
+        let stop = in_background(async move || {
+            let listener = tokio::net::TcpListener::from_std(listener).unwrap();
+            while let Ok((connection, _)) = listener.accept().await {
+                let (served, unknown) = (Arc::clone(&served), Arc::clone(&unknown));
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    // A client may break off.
+                    let _ = converse(connection, acceptor, &served, &unknown).await;
+                });
+            }
         });
         Some(Self {
             address,
