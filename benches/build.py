@@ -19,6 +19,7 @@ import io
 import json
 import os
 import platform
+import random
 import socket
 import statistics
 import subprocess
@@ -42,6 +43,12 @@ def request(method, url, body=None, **headers):
     sent = urllib.request.Request(url, data=body, method=method, headers=names)
     with urllib.request.urlopen(sent) as answer:
         return answer.headers
+
+
+def get_json(url, **headers):
+    """What a request for JSON brings."""
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers)) as got:
+        return json.load(got)
 
 
 def push_blob(registry, repository, data):
@@ -85,16 +92,41 @@ def push_base(registry, repository, version, hive=None):
     request("PUT", url, json.dumps(manifest).encode(), Content_Type=MANIFEST)
 
 
-def measure(arguments, answer=0):
-    """Wall time in ms and peak memory in KiB of one run, which ends with this code."""
+def push_noise(registry, repository, tag, size, layers):
+    """An image of layers that do not compress."""
+    blobs = []
+    for number in range(layers):
+        content = random.Random(number).randbytes(size // layers)
+        blobs.append(push_blob(registry, repository, content))
+    rootfs = {"type": "layers", "diff_ids": [blob["digest"] for blob in blobs]}
+    config = {"os": "windows", "architecture": "amd64", "os.version": VERSIONS[0], "config": {}, "rootfs": rootfs}
+    config = push_blob(registry, repository, json.dumps(config).encode())
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": MANIFEST,
+        "config": {"mediaType": DOCKER + "container.image.v1+json", **config},
+        "layers": [{"mediaType": DOCKER + "image.rootfs.diff.tar.gzip", **blob} for blob in blobs],
+    }
+    url = f"{registry}/v2/{repository}/manifests/{tag}"
+    request("PUT", url, json.dumps(manifest).encode(), Content_Type=MANIFEST)
+
+
+def timed(command, answer=0, **more):
+    """Wall time in ms and peak memory in KiB of a command, which ends with this code."""
     with tempfile.NamedTemporaryFile("r") as peak:
-        command = ["/usr/bin/time", "-q", "-o", peak.name, "-f", "%M", WINCIMG, *arguments]
+        command = [*map(str, command)]
+        measured = ["/usr/bin/time", "-q", "-o", peak.name, "-f", "%M", *command]
         started = time.monotonic()
-        process = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        process = subprocess.run(measured, stdout=subprocess.DEVNULL, check=False, **more)
         elapsed = (time.monotonic() - started) * 1000
         if process.returncode != answer:
-            sys.exit(f"error: wincimg {' '.join(arguments)} ended with {process.returncode}")
+            sys.exit(f"error: {' '.join(command)} ended with {process.returncode}\n{process.stderr or ''}")
         return elapsed, int(peak.read())
+
+
+def measure(arguments, answer=0):
+    """The same of one run of wincimg."""
+    return timed([WINCIMG, *arguments], answer)
 
 
 def row(name, runs):

@@ -3,9 +3,10 @@
 
     cargo build --profile dist && benches/dockerfile.py [RUNS]
 
-Needs buildkitd, buildctl and runc in the PATH, and root. The base is a stand-in from a registry on this machine. Both
-write an OCI layout into a folder. They take turns, and each begins with nothing: BuildKit's cache is pruned before
-every run, and wincimg's is a folder of its own. Then one small file changes, and both build again.
+Needs buildkitd and buildctl, in the PATH or named by BUILDKITD and BUILDCTL, runc, and root. The base is a stand-in
+from a registry on this machine. Both write an OCI layout into a folder. They take turns, and each begins with nothing:
+BuildKit's cache is pruned before every run, and wincimg's is a folder of its own. Then one small file changes, and
+both build again.
 """
 
 import os
@@ -22,7 +23,6 @@ import stand_ins
 
 HERE = Path(__file__).resolve().parent
 WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/dist/wincimg"))
-FILES, SIZE = 500, 500_000
 WORDS = "the of a container layer image registry windows host build key value folder file copies reads writes".split()
 DOCKERFILE = r"""FROM {base}
 ARG VERSION=1.4
@@ -39,17 +39,21 @@ ENTRYPOINT ["C:\\app\\app.exe"]
 """
 
 
-def write_context(folder, base):
-    (folder / "text").mkdir(parents=True)
+def write_text(folder, files, size):
+    """Files of made-up text, a hundred folders of them, the same in every run."""
     picks = random.Random(20)
-    for number in range(FILES):
-        lines = []
-        size = 0
-        while size < SIZE:
-            line = " ".join(picks.choices(WORDS, k=12)) + f" {picks.getrandbits(40)}\n"
-            lines.append(line)
-            size += len(line)
-        (folder / "text" / f"{number}.txt").write_text("".join(lines)[:SIZE])
+    for number in range(files):
+        lines, written = [], 0
+        while written < size:
+            lines.append(" ".join(picks.choices(WORDS, k=12)) + f" {picks.getrandbits(40)}\n")
+            written += len(lines[-1])
+        path = folder / str(number % 100) / f"{number}.txt"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(lines)[:size])
+
+
+def write_context(folder, base):
+    write_text(folder / "text", 500, 500_000)
     (folder / "settings.json").write_text("{}\n")
     (folder / "Dockerfile").write_text(DOCKERFILE.format(base=base))
 
@@ -63,16 +67,23 @@ def timed(command, **more):
     return took
 
 
+def programs():
+    """The daemon and its client, where both are there, and runc too."""
+    found = [os.environ.get(name.upper()) or shutil.which(name) for name in ("buildkitd", "buildctl")]
+    return found if all([*found, shutil.which("runc")]) else None
+
+
 class BuildKit:
     def __init__(self, folder, registry):
+        daemon, client = programs() or sys.exit("buildkitd, buildctl or runc is not there")
         config = folder / "buildkitd.toml"
         config.write_text(f'[registry."{registry}"]\nhttp = true\n')
         address = f"unix://{folder}/socket"
-        self.client = ["buildctl", "--addr", address]
+        self.client = [client, "--addr", address]
         arguments = ["--config", config, "--root", folder / "root", "--addr", address]
         arguments += ["--oci-worker=true", "--containerd-worker=false"]
         self.daemon = subprocess.Popen(
-            ["buildkitd", *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [daemon, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         for _ in range(300):
             if subprocess.run([*self.client, "debug", "workers"], capture_output=True, check=False).returncode == 0:
