@@ -66,6 +66,14 @@ impl Compression {
         }
     }
 
+    /// How many bytes before a block it may refer to.
+    pub(super) const fn window(self) -> usize {
+        match self {
+            Self::Gzip => WINDOW,
+            Self::Zstd => 0,
+        }
+    }
+
     /// How many threads compress at most: what one thread hashes and another writes is no more than
     /// so many make. Zstandard's take more memory too, several blocks of 4 MiB each.
     pub(super) const fn most_compressors(self) -> usize {
@@ -121,7 +129,7 @@ impl Encoder {
         })
     }
 
-    /// Compresses a block of the stream; `before` is the block before it, or its end.
+    /// Compresses a block of the stream; `before` is what comes before it, a window full.
     pub(super) fn encode(&mut self, before: &[u8], block: &[u8]) -> io::Result<Encoded> {
         let mut crc = Crc::new();
         let bytes = match self {

@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::mem;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, Scope, ScopedJoinHandle};
 
@@ -139,6 +139,14 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
         }
     }
 
+    /// A block of full size that is done with.
+    fn spare(&self) -> Option<Vec<u8>> {
+        match &self.stage {
+            Stage::Running(threads) => threads.spare.try_recv().ok(),
+            Stage::Gathering(_) | Stage::Ended => None,
+        }
+    }
+
     fn pass_on(&mut self, block: Vec<u8>) -> Result<(), LayerError> {
         self.options.check_cancelled()?;
         self.passed += block.len() as u64;
@@ -193,10 +201,11 @@ impl<'scope, 'env> Blocks<'scope, 'env> {
 impl Stream for Blocks<'_, '_> {
     fn room(&mut self) -> Result<&mut [u8], LayerError> {
         if self.filled == self.block.len() {
-            let size = self.block.len();
-            let full = mem::replace(&mut self.block, vec![0; size]);
+            let full = mem::take(&mut self.block);
+            let size = full.len();
             self.filled = 0;
             self.pass_on(full)?;
+            self.block = self.spare().unwrap_or_else(|| vec![0; size]);
         }
         Ok(&mut self.block[self.filled..])
     }
@@ -210,9 +219,9 @@ impl Stream for Blocks<'_, '_> {
     }
 }
 
-/// A block for a compressor, the one before it, and where the result is awaited.
+/// A block for a compressor, what comes before it, and where the result is awaited.
 struct Job {
-    before: Arc<Vec<u8>>,
+    before: Vec<u8>,
     block: Arc<Vec<u8>>,
     result: SyncSender<io::Result<Encoded>>,
 }
@@ -225,7 +234,11 @@ struct Threads<'scope> {
     to_hash: SyncSender<Arc<Vec<u8>>>,
     to_compress: SyncSender<Job>,
     to_write: SyncSender<Awaited>,
-    before: Arc<Vec<u8>>,
+    /// The end of the block before the next one.
+    before: Vec<u8>,
+    window: usize,
+    /// Blocks that nobody needs any more, to be filled again.
+    spare: Receiver<Vec<u8>>,
     hasher: ScopedJoinHandle<'scope, Digest>,
     writer: ScopedJoinHandle<'scope, Result<DigestAndSize, LayerError>>,
 }
@@ -242,25 +255,30 @@ impl<'scope> Threads<'scope> {
         let (to_compress, compress_queue) = sync_channel(WAITING);
         let (to_write, write_queue) = sync_channel(compressors + WAITING);
         let compress_queue = Arc::new(Mutex::new(compress_queue));
+        let (done, spare) = channel();
         for _ in 0..compressors {
             let encoder = Encoder::new(compression).map_err(LayerError::Compress)?;
             let queue = Arc::clone(&compress_queue);
-            scope.spawn(move || compress_blocks(&queue, encoder));
+            let done = done.clone();
+            scope.spawn(move || compress_blocks(&queue, encoder, &done));
         }
         Ok(Self {
             to_hash,
             to_compress,
             to_write,
-            before: Arc::default(),
-            hasher: scope.spawn(move || hash_blocks(&hash_queue)),
+            before: Vec::new(),
+            window: compression.window(),
+            spare,
+            hasher: scope.spawn(move || hash_blocks(&hash_queue, &done)),
             writer: scope.spawn(move || write_blocks(&write_queue, sink, compression)),
         })
     }
 
     /// Hands a block to the threads; false where one of them has given up.
     fn send(&mut self, block: Vec<u8>) -> bool {
+        let end = block[block.len().saturating_sub(self.window)..].to_vec();
+        let before = mem::replace(&mut self.before, end);
         let block = Arc::new(block);
-        let before = mem::replace(&mut self.before, Arc::clone(&block));
         let (result, awaited) = sync_channel(1);
         self.to_write.send(awaited).is_ok()
             && self.to_hash.send(Arc::clone(&block)).is_ok()
@@ -287,21 +305,30 @@ pub(super) fn lost_thread() -> LayerError {
     LayerError::Compress(io::Error::other("a thread ended early"))
 }
 
-fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder) {
+fn compress_blocks(queue: &Mutex<Receiver<Job>>, mut encoder: Encoder, done: &Sender<Vec<u8>>) {
     loop {
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
         // Nobody awaits the result any more once the writer has failed.
         let _ = job.result.send(encoder.encode(&job.before, &job.block));
+        give_back(job.block, done);
     }
 }
 
-fn hash_blocks(queue: &Receiver<Arc<Vec<u8>>>) -> Digest {
+fn hash_blocks(queue: &Receiver<Arc<Vec<u8>>>, done: &Sender<Vec<u8>>) -> Digest {
     let mut hash = Sha256::new();
     for block in queue {
         hash.update(block.as_slice());
+        give_back(block, done);
     }
     digest_of(hash)
+}
+
+/// Whoever needs a block last gives it back. Once all are filled nobody takes them.
+fn give_back(block: Arc<Vec<u8>>, done: &Sender<Vec<u8>>) {
+    if let Some(block) = Arc::into_inner(block) {
+        let _ = done.send(block);
+    }
 }
 
 fn write_blocks(
