@@ -1,6 +1,6 @@
 //! What has to be beside a Dockerfile: the plan's files, under the rules that layers have, too.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub struct ContextSummary<'a> {
     path: &'a str,
     kind: &'static str,
     /// The file on disk that it is a copy of, if it is one.
-    source: Option<&'a PathBuf>,
+    source: Option<&'a Path>,
 }
 
 impl ContextEntry {
@@ -58,7 +58,7 @@ impl ContextEntry {
     pub fn summary(&self) -> ContextSummary<'_> {
         let (kind, source) = match &self.content {
             ContextContent::Folder => ("folder", None),
-            ContextContent::File(Source::Path(path)) => ("file", Some(path)),
+            ContextContent::File(Source::Path(path)) => ("file", Some(&**path)),
             ContextContent::File(
                 Source::Bytes(_) | Source::Part(_) | Source::Member(_) | Source::Lacking { .. },
             ) => ("file", None),

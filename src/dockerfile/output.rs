@@ -127,7 +127,7 @@ impl Rendered {
                 }
                 ContextContent::File(Source::Path(source)) => {
                     fs::copy(source, &path).map_err(|error| OutputError::Copy {
-                        path: source.clone(),
+                        path: source.to_path_buf(),
                         source: error,
                     })?;
                 }

@@ -339,8 +339,8 @@ fn the_context_is_laid_out_like_the_drive() {
     plan.files = vec![
         file(
             FileSource::Disk(OnDisk {
-                top: folder.path().to_owned(),
-                path: folder.path().join("site"),
+                top: folder.path().into(),
+                path: folder.path().join("site").into(),
             }),
             r"C:\inetpub\wwwroot",
         ),

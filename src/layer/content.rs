@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::io::{self, Read};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -29,7 +30,7 @@ pub struct Layer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// A file on disk, opened when its turn comes.
-    Path(PathBuf),
+    Path(Arc<Path>),
     /// Bytes in memory.
     Bytes(Bytes),
     /// A part of a file without a name.
@@ -241,6 +242,12 @@ impl Source {
 
 impl From<PathBuf> for Source {
     fn from(path: PathBuf) -> Self {
+        Self::Path(path.into())
+    }
+}
+
+impl From<Arc<Path>> for Source {
+    fn from(path: Arc<Path>) -> Self {
         Self::Path(path)
     }
 }

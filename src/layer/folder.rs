@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use super::content::{Layer, LinkTo};
 use super::error::LayerError;
@@ -15,7 +16,8 @@ impl Layer {
     /// Symbolic links stay links; they must point to something inside the folder. What a
     /// `.dockerignore` at the folder's top leaves out is not added.
     pub fn folder(&mut self, folder: &Path, under: Option<&LayerPath>) -> Result<(), LayerError> {
-        let (top, path) = (folder.to_owned(), folder.to_owned());
+        let folder: Arc<Path> = folder.into();
+        let (top, path) = (Arc::clone(&folder), folder);
         self.folder_of(&OnDisk { top, path }, under)
     }
 

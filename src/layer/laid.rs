@@ -34,21 +34,34 @@ pub struct Laid<'a> {
 /// A file or folder of a layer, of which there may be many.
 #[derive(Debug, PartialEq, Eq)]
 struct LaidFile {
-    /// Its path from the drive's root, as it is spelled.
-    path: String,
-    kind: BaseFileKind,
+    /// As it is spelled.
+    name: Box<str>,
+    what: What,
     attributes: u32,
     security: Security,
-    source: Option<Source>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum What {
+    Folder,
+    File(Source),
+    Link,
 }
 
 impl LaidFile {
     /// As whoever looks into a base finds it.
     fn found(&self) -> BaseFile {
-        let name = self.path.rsplit('/').next().unwrap_or_default();
         BaseFile {
-            name: name.to_owned(),
-            kind: self.kind,
+            name: self.name.to_string(),
+            kind: match self.what {
+                What::Folder => BaseFileKind::Folder,
+                What::Link => BaseFileKind::Link,
+                // A layer is fitted to what is there, whatever is in it.
+                What::File(_) => BaseFileKind::File {
+                    size: 0,
+                    sha256: [0; 32],
+                },
+            },
             attributes: self.attributes,
             security: Some(self.security.bytes()),
         }
@@ -88,17 +101,10 @@ impl<'a> Laid<'a> {
         for item in &items[1..] {
             let path = item.name.strip_prefix("Files/").unwrap_or_default();
             let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let mut source = None;
-            let (kind, attributes, usual) = match item.content {
-                Content::Directory => (BaseFileKind::Folder, 0x10, &descriptor::DIRECTORY),
-                Content::Symlink { .. } => (BaseFileKind::Link, 0x400, &descriptor::FILE),
-                Content::File(from) => {
-                    source = Some(from.clone());
-                    // A layer is fitted to what is there, whatever is in it.
-                    let (size, sha256) = (0, [0; 32]);
-                    let kind = BaseFileKind::File { size, sha256 };
-                    (kind, 0x20, &descriptor::FILE)
-                }
+            let (what, attributes, usual) = match item.content {
+                Content::Directory => (What::Folder, 0x10, &descriptor::DIRECTORY),
+                Content::Symlink { .. } => (What::Link, 0x400, &descriptor::FILE),
+                Content::File(source) => (What::File(source.clone()), 0x20, &descriptor::FILE),
                 Content::Deletion => {
                     let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
                     let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
@@ -109,11 +115,10 @@ impl<'a> Laid<'a> {
                 }
             };
             let laid = LaidFile {
-                path: path.to_owned(),
-                kind,
+                name: name.into(),
+                what,
                 attributes: item.attributes.unwrap_or(attributes),
                 security: Security::clone(item.security.unwrap_or(usual)),
-                source,
             };
             self.files.insert(fold(path), laid);
         }
@@ -278,23 +283,30 @@ impl Inside for Laid<'_> {
         let seen = of_base
             .into_iter()
             .filter(|(path, _)| self.own(path) == Known::Unknown);
-        let own = self.own_below(path).filter_map(|(_, laid)| {
-            let path: ImagePath = format!("/{}", laid.path).parse().ok()?;
-            (laid.kind == BaseFileKind::Folder).then(|| (path, laid.found()))
-        });
-        let mut found: Vec<(ImagePath, BaseFile)> = seen.chain(own).collect();
+        let mut found: Vec<(ImagePath, BaseFile)> = seen.collect();
+        let mut names = Vec::new();
+        // A folder comes right before what is in it.
+        for (inside, laid) in self.own_below(path) {
+            names.truncate(inside.matches('\0').count());
+            names.push(&laid.name);
+            if laid.what == What::Folder
+                && let Ok(folder) = path.join_all(&names)
+            {
+                found.push((folder, laid.found()));
+            }
+        }
         found.sort_by_cached_key(|(path, _)| fold(&path.components().join("/")));
         Ok(Known::Present(found))
     }
 
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
         let source = match self.own(path) {
-            Known::Present(laid) => laid.source.as_ref(),
-            Known::Absent => None,
+            Known::Present(LaidFile {
+                what: What::File(source),
+                ..
+            }) => source,
+            Known::Present(_) | Known::Absent => return Ok(Known::Absent),
             Known::Unknown => return self.base.content(path),
-        };
-        let Some(source) = source else {
-            return Ok(Known::Absent);
         };
         match source.read(LONGEST) {
             Ok(bytes) => Ok(Known::Present(bytes)),

@@ -48,11 +48,11 @@ pub fn listing(plan: &Plan) -> Result<Vec<Listed>, LayerError> {
             Content::File(Source::Lacking { size, .. }) => *size,
             Content::File(Source::Path(file)) => {
                 let found = fs::metadata(file).map_err(|source| LayerError::Read {
-                    path: file.clone(),
+                    path: file.to_path_buf(),
                     source,
                 })?;
                 if !found.is_file() {
-                    let path = file.clone();
+                    let path = file.to_path_buf();
                     return Err(LayerError::NotAFile { path });
                 }
                 Some(found.len())
@@ -115,7 +115,7 @@ pub fn source_digests<'a>(
             }
             Content::File(Source::Path(file)) => {
                 let failed = |source| LayerError::Read {
-                    path: file.clone(),
+                    path: file.to_path_buf(),
                     source,
                 };
                 let mut opened = files::open(file).map_err(failed)?;

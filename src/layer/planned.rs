@@ -1,6 +1,7 @@
 //! The files of a plan as part of a layer.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -129,7 +130,7 @@ impl Layer {
 impl From<&FileSource> for Source {
     fn from(source: &FileSource) -> Self {
         match source {
-            FileSource::Disk(file) => file.path.clone().into(),
+            FileSource::Disk(file) => Arc::clone(&file.path).into(),
             FileSource::Download(file) => file.into(),
             FileSource::Member(member) => member.clone().into(),
             FileSource::Brought(file) => file.part.clone().into(),

@@ -227,7 +227,7 @@ impl Recipe {
 
     /// Refuses what a link leads out of the folder that it comes from.
     fn within(&self, text: &Text, top: &Path, path: PathBuf) -> Result<OnDisk, RecipeError> {
-        let top = top.to_owned();
+        let (top, path) = (top.into(), path.into());
         let source = OnDisk { top, path };
         match source.escape() {
             Ok(None) => Ok(source),

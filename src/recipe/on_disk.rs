@@ -4,19 +4,20 @@
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
 use super::dockerignore::{Ignore, IgnoreError};
 
-/// A file or folder on disk.
+/// A file or folder on disk. Copies share the paths, for a plan may have many thousands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnDisk {
     /// The folder that it comes from, whose `.dockerignore` counts for it: the context, or the
     /// recipe's own.
-    pub top: PathBuf,
+    pub top: Arc<Path>,
     /// Itself.
-    pub path: PathBuf,
+    pub path: Arc<Path>,
 }
 
 /// What is left out of a folder: by the rules at the top of where it comes from, and by its own.
@@ -123,8 +124,8 @@ mod tests {
 
     fn on_disk(folder: &tempfile::TempDir, inside: &str) -> OnDisk {
         OnDisk {
-            top: folder.path().to_owned(),
-            path: folder.path().join(inside),
+            top: folder.path().into(),
+            path: folder.path().join(inside).into(),
         }
     }
 

@@ -126,7 +126,7 @@ impl FileSource {
     /// Opens it as an archive; none where it is not one.
     pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let place = match self {
-            Self::Disk(file) => Place::Path(file.path.clone()),
+            Self::Disk(file) => Place::Path(file.path.to_path_buf()),
             Self::Brought(file) => Place::Part(file.part.clone()),
             Self::Download(file) => match &file.content {
                 Some(part) => Place::Part(part.clone()),

@@ -2,15 +2,16 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use super::registry::upcase::upcase;
 
-/// A file or folder in an image, such as `C:\app\site`.
+/// A file or folder in an image, such as `C:\app\site`. Copies share the names: a plan has each path several times.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ImagePath {
-    components: Vec<String>,
+    components: Arc<[String]>,
 }
 
 /// Why a text is not a path inside an image.
@@ -110,9 +111,9 @@ impl ImagePath {
     }
 
     /// The root of the drive, `C:\`.
-    pub const fn drive() -> Self {
+    pub fn drive() -> Self {
         Self {
-            components: Vec::new(),
+            components: Arc::default(),
         }
     }
 
@@ -128,7 +129,7 @@ impl ImagePath {
         let starts = own.len() >= other.len()
             && own
                 .iter()
-                .zip(other)
+                .zip(other.iter())
                 .all(|(own, other)| own.eq_ignore_ascii_case(other));
         starts.then(|| &own[other.len()..])
     }
@@ -146,13 +147,15 @@ impl ImagePath {
         &self,
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Self, PathError> {
-        let mut components = self.components.clone();
+        let mut components = self.components.to_vec();
         for name in names {
             let name = name.as_ref();
             check(name, name)?;
             components.push(name.to_owned());
         }
-        Ok(Self { components })
+        Ok(Self {
+            components: components.into(),
+        })
     }
 
     /// What lies under this path by a name that was checked before.
@@ -198,7 +201,9 @@ impl FromStr for ImagePath {
                 components.push(name.to_owned());
             }
         }
-        Ok(Self { components })
+        Ok(Self {
+            components: components.into(),
+        })
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -23,7 +24,7 @@ const LONGEST: usize = 64 << 10;
 pub(super) struct Place {
     folder: PathBuf,
     /// Folders that files come from, as they really are.
-    tops: HashMap<PathBuf, PathBuf>,
+    tops: HashMap<Arc<Path>, PathBuf>,
 }
 
 /// A folder on disk that goes into the image as a whole.
@@ -45,7 +46,7 @@ impl Place {
 
     /// The names of a file below the recipe's folder; none where it is not there.
     fn names(&mut self, file: &OnDisk) -> Option<Vec<String>> {
-        let top = self.tops.entry(file.top.clone());
+        let top = self.tops.entry(Arc::clone(&file.top));
         let top = top.or_insert_with(|| real(&file.top));
         let inside = match file.inside() {
             inside if inside.is_empty() => top.clone(),
@@ -64,8 +65,8 @@ impl Place {
         let mut layer = Layer::new(0);
         let file = PlannedFile {
             source: FileSource::Disk(OnDisk {
-                top: self.folder.clone(),
-                path,
+                top: self.folder.as_path().into(),
+                path: path.into(),
             }),
             target: image_path(&whole.to)?,
             unpack: None,
@@ -326,7 +327,7 @@ fn is_alike(
             .is_some_and(|names| {
                 let mut there = folder.to_owned();
                 there.extend(names);
-                there == *path
+                there == **path
             }),
         (
             Content::Symlink { target, to },

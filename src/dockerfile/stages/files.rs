@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::diagnose::in_one_line;
 use crate::inspect::Taken;
@@ -96,7 +97,7 @@ pub(super) fn names_of(found: Vec<Found>) -> Vec<(String, bool)> {
 /// A folder on disk: the context, or what is in place of a stage.
 #[derive(Debug, Clone)]
 pub(super) struct Folder {
-    root: PathBuf,
+    root: Arc<Path>,
     ignore: Ignore,
     /// The file with the rules.
     rules: PathBuf,
@@ -105,7 +106,7 @@ pub(super) struct Folder {
 impl Folder {
     pub(super) fn new(root: PathBuf, ignore: Ignore, rules: PathBuf) -> Self {
         Self {
-            root,
+            root: root.into(),
             ignore,
             rules,
         }
@@ -118,7 +119,7 @@ impl Folder {
 
     fn on_disk(&self, path: &str) -> PathBuf {
         if path.is_empty() {
-            return self.root.clone();
+            return self.root.to_path_buf();
         }
         self.root.join(path)
     }
@@ -163,7 +164,7 @@ impl Folder {
     fn source(&self, path: &str) -> PlannedContent {
         PlannedContent::File(FileSource::Disk(OnDisk {
             top: self.root.clone(),
-            path: self.on_disk(path),
+            path: self.on_disk(path).into(),
         }))
     }
 }
@@ -193,7 +194,7 @@ impl Files for Folder {
         }
         let source = OnDisk {
             top: self.root.clone(),
-            path: on_disk.clone(),
+            path: on_disk.as_path().into(),
         };
         let escape = source
             .escape()

@@ -336,7 +336,7 @@ fn strip(value: &mut Value) {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use super::*;
     use crate::recipe::{FileSource, OnDisk, PlannedFile};
@@ -346,8 +346,8 @@ mod tests {
         Plan {
             files: vec![PlannedFile {
                 source: FileSource::Disk(OnDisk {
-                    top: folder.into(),
-                    path,
+                    top: Path::new(folder).into(),
+                    path: path.into(),
                 }),
                 target: r"C:\app\app.exe".parse().unwrap(),
                 unpack: None,

@@ -10,7 +10,7 @@ pub(super) fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<
     let FileSource::Disk(source) = &file.source else {
         return None;
     };
-    let folder = source.path.as_path();
+    let folder = &*source.path;
     let real = folder.canonicalize().ok().filter(|path| path.is_dir())?;
     let output = real_path(output)?;
     let inside = output.strip_prefix(&real).ok()?.to_str()?;
