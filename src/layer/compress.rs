@@ -18,7 +18,7 @@
 //! members is cut short after the first by readers such as Python's `tarfile` in stream mode.
 //! Without the dictionary level 5 makes 39.3 MB; blocks of 256 KiB instead of 1 MiB make as much as
 //! these. zlib-rs makes the same bytes whatever the processor can do. zlib-ng makes the same ones
-//! at the same speed (0.96 to 1.05 of it at level 5), and wants CMake. isal's highest level is 2.2 to
+//! at the same speed (0.96 to 1.05 of it at level 5), and wants `CMake`. isal's highest level is 2.2 to
 //! 3 times as fast, but makes 17 % more, and so larger layers than `BuildKit`.
 //!
 //! Zstandard is one frame a block of 4 MiB. At level 3 it makes 32.1 MB at 200 MB/s.
