@@ -68,11 +68,11 @@ impl Compression {
         }
     }
 
-    /// How many bytes before a block it may refer to.
-    pub(super) const fn window(self) -> usize {
+    /// What of a block the one after it may refer to.
+    pub(super) fn window(self, block: &[u8]) -> &[u8] {
         match self {
-            Self::Gzip => WINDOW,
-            Self::Zstd => 0,
+            Self::Gzip => last(block, WINDOW),
+            Self::Zstd => &[],
         }
     }
 
@@ -131,7 +131,7 @@ impl Encoder {
         })
     }
 
-    /// Compresses a block of the stream; `before` is what comes before it, a window full.
+    /// Compresses a block of the stream; `before` is the window of the block before it.
     pub(super) fn encode(&mut self, before: &[u8], block: &[u8]) -> io::Result<Encoded> {
         let mut crc = Crc::new();
         let bytes = match self {
@@ -148,7 +148,7 @@ impl Encoder {
 fn deflate_block(before: &[u8], block: &[u8]) -> io::Result<Vec<u8>> {
     let mut out = Vec::new();
     let window_at = |at: usize| match at {
-        0 => last(before, WINDOW),
+        0 => before,
         _ => last(&block[..at], WINDOW),
     };
     let mut verdicts = Vec::with_capacity(block.len().div_ceil(noise::PIECE));
@@ -234,7 +234,7 @@ mod tests {
         let mut before: &[u8] = &[];
         for block in blocks {
             let part = encoder.encode(before, block).unwrap();
-            before = block;
+            before = compression.window(block);
             out.extend(part.bytes);
             crc.combine(&part.crc);
         }

@@ -219,7 +219,7 @@ impl Stream for Blocks<'_, '_> {
     }
 }
 
-/// A block for a compressor, what comes before it, and where the result is awaited.
+/// A block for a compressor, the window before it, and where the result is awaited.
 struct Job {
     before: Vec<u8>,
     block: Arc<Vec<u8>>,
@@ -234,9 +234,9 @@ struct Threads<'scope> {
     to_hash: SyncSender<Arc<Vec<u8>>>,
     to_compress: SyncSender<Job>,
     to_write: SyncSender<Awaited>,
-    /// The end of the block before the next one.
+    /// The window of the block before the next one.
     before: Vec<u8>,
-    window: usize,
+    compression: Compression,
     /// Blocks that nobody needs any more, to be filled again.
     spare: Receiver<Vec<u8>>,
     hasher: ScopedJoinHandle<'scope, Digest>,
@@ -267,7 +267,7 @@ impl<'scope> Threads<'scope> {
             to_compress,
             to_write,
             before: Vec::new(),
-            window: compression.window(),
+            compression,
             spare,
             hasher: scope.spawn(move || hash_blocks(&hash_queue, &done)),
             writer: scope.spawn(move || write_blocks(&write_queue, sink, compression)),
@@ -276,8 +276,8 @@ impl<'scope> Threads<'scope> {
 
     /// Hands a block to the threads; false where one of them has given up.
     fn send(&mut self, block: Vec<u8>) -> bool {
-        let end = block[block.len().saturating_sub(self.window)..].to_vec();
-        let before = mem::replace(&mut self.before, end);
+        let window = self.compression.window(&block).to_vec();
+        let before = mem::replace(&mut self.before, window);
         let block = Arc::new(block);
         let (result, awaited) = sync_channel(1);
         self.to_write.send(awaited).is_ok()

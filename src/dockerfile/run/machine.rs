@@ -289,8 +289,8 @@ impl<'a> Machine<'a> {
 
 /// The folder that something lies in; none for the drive's root.
 pub(super) fn parent(path: &ImagePath) -> Option<ImagePath> {
-    let (_, above) = path.components().split_last()?;
-    format!(r"C:\{}", above.join(r"\")).parse().ok()
+    let above = path.components().len().checked_sub(1)?;
+    Some(path.up_to(above))
 }
 
 /// The last name of a path; empty for the drive's root.

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use crate::files::{self, Kept};
+use crate::files::Kept;
 use crate::oci::document::{Digest, sha256};
 
 /// How long it counts that a repository had no facts.
@@ -59,7 +59,7 @@ impl FactsCache {
             return Ok(());
         }
         let path = self.path(base, origin, FACTS);
-        self.write(&path, bytes)?;
+        self.0.write(&path, bytes)?;
         if let Origin::Repository(_) = origin {
             self.remove(&self.path(base, origin, ABSENCE));
         }
@@ -78,7 +78,7 @@ impl FactsCache {
             return Ok(());
         }
         let path = self.path(layer, Origin::Layers, LAYER);
-        self.write(&path, bytes)?;
+        self.0.write(&path, bytes)?;
         self.trim(&path);
         Ok(())
     }
@@ -89,7 +89,7 @@ impl FactsCache {
             return Ok(());
         }
         let path = self.path(base, Origin::Repository(repository), ABSENCE);
-        self.write(&path, &[])?;
+        self.0.write(&path, &[])?;
         self.trim(&path);
         Ok(())
     }
@@ -119,11 +119,6 @@ impl FactsCache {
         };
         self.folder()
             .join(format!("{algorithm}-{hash}.{whose}{kind}"))
-    }
-
-    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
-        self.0.make()?;
-        files::write(path, bytes)
     }
 
     /// Makes room for what was just written; absences that count no more go too.

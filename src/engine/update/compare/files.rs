@@ -136,12 +136,9 @@ impl Comparison<'_> {
 
     /// What the folders on the way to a path are in both bases.
     fn way_to(&mut self, path: &ImagePath) -> Result<Way, FactsError> {
-        let components = path.components();
-        let mut folder = ImagePath::drive();
         let mut way = Way::There;
-        for name in &components[..components.len().saturating_sub(1)] {
-            let Ok(next) = folder.join(name) else { break };
-            folder = next;
+        for names in 1..path.components().len() {
+            let folder = path.up_to(names);
             let key = fold(&folder.components().join("/"));
             way = match self.files.folders.get(&key) {
                 Some(known) => known.clone(),
