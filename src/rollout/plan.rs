@@ -13,6 +13,7 @@
 //!
 //! [`generation`]: crate::windows::compat::generation
 
+mod alike;
 mod cover;
 mod graph;
 mod pin;
@@ -32,6 +33,7 @@ use crate::windows::compat::Outcome;
 use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
 
+use alike::Alike;
 use cover::{base_for, builds_for};
 use graph::{Choice, Graph};
 
@@ -181,7 +183,8 @@ fn choose<'a>(
     rollout: &'a Rollout,
 ) -> (BTreeMap<usize, Pin>, Graph<'a>, Choice) {
     let mut pins = pin::candidates(rollout, &request.nodes.others);
-    let mut graph = Graph::of(rollout, &pins);
+    let alike = Alike::new(rollout, &pins);
+    let mut graph = Graph::of(&alike, &pins);
     let mut choice = graph.choose();
     let spare = spare(rollout, &pins, &choice, &graph.patched_hosts(&choice));
     let mut attempts = vec![spare.clone()];
@@ -192,7 +195,7 @@ fn choose<'a>(
         if fewer.len() == pins.len() {
             continue;
         }
-        let other = Graph::of(rollout, &fewer);
+        let other = Graph::of(&alike, &fewer);
         let other_choice = other.choose();
         if other_choice.rebuilt == choice.rebuilt
             && other.patched_hosts(&other_choice) == graph.patched_hosts(&choice)

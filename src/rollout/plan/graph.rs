@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use super::alike::Alike;
 use super::pin::Pin;
 use crate::rollout::finding::is_mendable;
 use crate::rollout::{HostKind, Image, Rollout, Variant};
@@ -58,34 +59,25 @@ struct Component {
 
 impl<'a> Graph<'a> {
     /// The hosts and images as they meet once workloads are pinned.
-    pub(super) fn of(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
-        let mut of_host: Vec<Vec<u32>> = vec![Vec::new(); rollout.hosts.len()];
-        for (index, placement) in (0..).zip(&rollout.placements) {
-            let pin = placement.workload.and_then(|workload| pins.get(&workload));
-            for &(host, _) in &placement.selection.hosts {
-                let host = host as usize;
-                if pin.is_none_or(|pin| pin.admits(&rollout.hosts[host])) {
-                    of_host[host].push(index);
-                }
-            }
-        }
+    pub(super) fn of(alike: &Alike<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
+        let rollout = alike.rollout;
         let mut places: HashMap<(usize, Vec<u32>), usize> = HashMap::new();
         let mut groups: Vec<HostGroup> = Vec::new();
         let mut generations = Generations::default();
-        for (host, placements) in of_host.into_iter().enumerate() {
-            let kind = &rollout.kinds[rollout.kind_of[host]];
+        for class in &alike.classes {
+            let kind = &rollout.kinds[class.kind];
             let Some(build) = kind.build else { continue };
-            let key = (rollout.kind_of[host], placements);
+            let key = (class.kind, class.placements(rollout, pins));
             if let Some(&place) = places.get(&key) {
-                groups[place].hosts.push(host);
+                groups[place].hosts.extend(&class.hosts);
                 continue;
             }
-            let meets = meetings(rollout, host, build, &key.1, &mut generations);
+            let meets = meetings(rollout, class.hosts[0], build, &key.1, &mut generations);
             places.insert(key, groups.len());
             groups.push(HostGroup {
                 build,
                 runtime: kind.runtime,
-                hosts: vec![host],
+                hosts: class.hosts.clone(),
                 meets,
             });
         }
