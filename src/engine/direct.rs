@@ -2,6 +2,7 @@
 //! configuration on top of the base. Of the base only the manifest and the configuration are read.
 
 mod added_layer;
+mod ahead;
 mod error;
 mod held;
 mod iis;
@@ -26,6 +27,7 @@ use crate::windows::inside::Inside;
 
 pub(super) use self::added_layer::LayerBytes;
 pub use self::added_layer::{AddedLayer, AssembleOptions};
+pub use self::ahead::Ahead;
 pub use self::error::DirectError;
 pub use self::held::Held;
 

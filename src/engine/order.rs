@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::bases::BaseSearch;
 use super::delivery::{Delivered, Delivery, DeliveryError, Made};
 use super::design::Design;
-use super::direct::{AssembleOptions, DirectEngine, Held};
+use super::direct::{Ahead, AssembleOptions, DirectEngine, Held};
 use super::downloads::{Manner, Supply, SupplyError};
 use super::inside::{LookError, Purpose, look_inside};
 use super::plans::{BuildRequest, Lacking, PlanError, PlannedImage, TargetHost};
@@ -222,6 +222,7 @@ pub async fn deliver_directly(
         Some(reuse) => held(publication, reuse, delivery)?,
         None => Held::default(),
     };
+    let ahead = ahead(publication, delivery)?.map(Arc::new);
     // Dropped with this work, so that the end of the program does not wait for its threads.
     let cancelled = CancelOnDrop::default();
     let options = AssembleOptions {
@@ -229,6 +230,7 @@ pub async fn deliver_directly(
         created,
         cancelled: Arc::clone(&cancelled.0),
         held: Arc::new(held),
+        ahead: ahead.clone(),
     };
     let engine = DirectEngine::new(options, Arc::clone(&delivery.progress));
     let making = async {
@@ -236,7 +238,27 @@ pub async fn deliver_directly(
         let made = made.into_iter().map(Box::new);
         Ok(made.map(Made::Assembled).collect())
     };
-    Box::pin(delivery.deliver(publication, making)).await
+    let delivered = Box::pin(delivery.deliver(publication, making)).await;
+    drop(cancelled);
+    if let Some(ahead) = ahead {
+        ahead.end().await;
+    }
+    delivered
+}
+
+/// Where the layers of a publication go while they are written: to the first registry that it is for.
+fn ahead(
+    publication: &Publication<'_>,
+    delivery: &Delivery<'_>,
+) -> Result<Option<Ahead>, DeliveryError> {
+    for destination in delivery.destinations {
+        let place = destination.location(&publication.name, publication.tag())?;
+        if let Location::Registry(reference) = place {
+            let repository = delivery.registry.repository(&reference);
+            return Ok(Some(Ahead::to(repository.to_push_to())));
+        }
+    }
+    Ok(None)
 }
 
 /// Where the layers of a publication may be already.

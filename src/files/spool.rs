@@ -89,6 +89,11 @@ impl Spool {
         }
     }
 
+    /// The same file for another reader, who may outlive this value.
+    pub fn again(&self) -> io::Result<Self> {
+        Ok(Self::of(super::open(&self.path)?, &self.path))
+    }
+
     /// Where it can be opened.
     pub fn path(&self) -> &Path {
         &self.path

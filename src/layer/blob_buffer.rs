@@ -49,6 +49,14 @@ impl BlobBuffer {
         }
     }
 
+    /// The file, once it is in one.
+    pub fn spool(&self) -> Option<&Spool> {
+        match &self.store {
+            Store::Memory(_) => None,
+            Store::Disk(spool) => Some(spool),
+        }
+    }
+
     fn file_after(&mut self, more: usize) -> io::Result<Option<&File>> {
         if let Store::Memory(bytes) = &self.store
             && bytes.len() + more > self.limit

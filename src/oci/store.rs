@@ -442,6 +442,14 @@ impl Sink {
         }
     }
 
+    /// Whether the beginning of a blob is there, with which [`Self::put_blob`] goes on.
+    pub fn has_begun(&self, blob: &Descriptor) -> bool {
+        match self {
+            Self::Registry(repository) => repository.has_begun(&blob.digest),
+            Self::Layout(_) | Self::Archive(_) => false,
+        }
+    }
+
     /// Stores a blob, verified by its digest.
     pub async fn put_blob(
         &self,

@@ -66,6 +66,7 @@ mod quoting;
 mod referrers;
 mod registry;
 mod registry_access;
+mod registry_ahead;
 mod registry_downloads;
 mod registry_limits;
 mod registry_redirects;

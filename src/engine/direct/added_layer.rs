@@ -12,8 +12,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 
 use super::Base;
+use super::ahead::{Ahead, Growing};
 use super::error::DirectError;
-use super::held::{self, Held, HeldLayer, WORTH_A_LOOK};
+use super::held::{self, Found, Held, HeldLayer, WORTH_A_LOOK};
 use super::iis;
 use crate::layer::{
     BlobBuffer, BufferedBlob, Compression, Laid, Layer, LayerError, LayerPath, Without,
@@ -47,6 +48,8 @@ pub struct AssembleOptions {
     pub cancelled: Arc<AtomicBool>,
     /// Where layers may be already.
     pub held: Arc<Held>,
+    /// Where large layers go while they are written.
+    pub ahead: Option<Arc<Ahead>>,
 }
 
 /// A layer that is ready to be sent, to as many places as need it.
@@ -366,22 +369,28 @@ fn write(
     // Before a file is read: one that is changed meanwhile has another stamp.
     let stamp = options.held.stamp(layer);
     let stamp = stamp.as_ref();
-    if let Some(held) = options.held.find(layer, stamp, &how)? {
-        task.done("unchanged");
-        return Ok(held.into_added());
-    }
+    let is_changed = match options.held.find(layer, stamp, &how)? {
+        Found::There(held) => {
+            task.done("unchanged");
+            return Ok(held.into_added());
+        }
+        Found::Changed => true,
+        Found::Unknown => false,
+    };
     task.set_position(0);
-    let mut blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
+    let blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
+    let mut blob = Growing::new(blob, options.ahead.clone(), is_changed);
     let written = layer.write(&mut blob, &how)?;
     options.held.remember(stamp, &written.diff_id);
     task.done("written");
+    let blob = blob.finish(&written.digest);
     Ok(AddedLayer {
         digest: written.digest,
         size: written.size,
         diff_id: written.diff_id,
         compression: written.compression,
         is_noted: written.uncompressed_size > WORTH_A_LOOK,
-        bytes: LayerBytes::Here(blob.finish()),
+        bytes: LayerBytes::Here(blob),
     })
 }
 

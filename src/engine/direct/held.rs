@@ -61,6 +61,16 @@ pub(super) struct HeldLayer {
     pub(super) source: Source,
 }
 
+/// What a look for a layer came to.
+pub(super) enum Found {
+    /// It is somewhere.
+    There(HeldLayer),
+    /// Those that were looked at have another one.
+    Changed,
+    /// Nothing was found to compare it with.
+    Unknown,
+}
+
 /// What an image's history says of a layer that was made of this tar.
 pub(super) fn note(diff_id: &Digest, compression: Compression) -> String {
     format!("{INPUTS}={}", inputs(diff_id, compression))
@@ -102,19 +112,19 @@ impl Held {
         }
     }
 
-    /// The layer, if it is somewhere and worth a look. This waits for the network: call it outside of
-    /// asynchronous code.
+    /// Looks for a layer that is worth it. This waits for the network: call it outside of asynchronous
+    /// code.
     pub(super) fn find(
         &self,
         layer: &Layer,
         stamp: Option<&Stamp>,
         options: &WriteOptions<'_>,
-    ) -> Result<Option<HeldLayer>, LayerError> {
+    ) -> Result<Found, LayerError> {
         let (Some(asked), Ok(runtime)) = (&self.asked, Handle::try_current()) else {
-            return Ok(None);
+            return Ok(Found::Unknown);
         };
         if !layer.is_larger_than(WORTH_A_LOOK) {
-            return Ok(None);
+            return Ok(Found::Unknown);
         }
         let found = self.found.get_or_init(|| {
             let asked = Arc::clone(asked);
@@ -124,7 +134,7 @@ impl Held {
         let alike = |held: &&HeldLayer| held.compression == options.compression;
         let alike: Vec<_> = found.iter().filter(alike).collect();
         if alike.is_empty() {
-            return Ok(None);
+            return Ok(Found::Unknown);
         }
         let diff_id = match stamp.and_then(|stamp| self.remembered.get(stamp)) {
             Some(diff_id) => diff_id,
@@ -139,7 +149,7 @@ impl Held {
             let held = (*held).clone();
             wait_for(&runtime, async move { held.is_there().await }) == Some(true)
         });
-        Ok(found.cloned())
+        Ok(found.map_or(Found::Changed, |held| Found::There(held.clone())))
     }
 }
 

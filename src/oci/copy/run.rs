@@ -255,7 +255,8 @@ impl Copier {
 
     /// Whether a blob goes to a registry without a question whether that has it.
     fn is_sent_unasked(&self, blob: &Descriptor, sink: &Sink) -> bool {
-        !self.dry_run && matches!(sink, Sink::Registry(_)) && blob.size <= SENT_UNASKED
+        let is_worth_it = blob.size <= SENT_UNASKED || sink.has_begun(blob);
+        !self.dry_run && matches!(sink, Sink::Registry(_)) && is_worth_it
     }
 
     /// Tries to take the blob from another repository of the sink's registry.

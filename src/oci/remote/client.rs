@@ -62,7 +62,7 @@ pub(super) struct Inner {
     pub(super) options: Options,
     pub(super) http: Http,
     hosts: Mutex<HashMap<String, Arc<Host>>>,
-    /// Uploads that a registry opened where a mount was asked for.
+    /// Uploads that a registry opened where a mount was asked for, or that have the beginning of a blob.
     opened_uploads: Mutex<HashMap<UploadKey, Session>>,
     pub(super) foresight: Foresight,
     pub(super) documents: OnceLock<Documents>,

@@ -21,6 +21,7 @@
 //! How many run at once is the caller's decision.
 
 mod access;
+mod ahead;
 mod auth;
 mod blobs;
 mod challenge;
@@ -46,6 +47,7 @@ mod words;
 
 pub use crate::net::{BlobReader, BlobSource, CertificateFiles, HttpError, RetryPolicy};
 pub use access::{Connection, DaemonCredential, Login, Ping};
+pub use ahead::Begun;
 pub use blobs::RemoteBlob;
 pub use client::{Options, Registry};
 pub use credentials::docker_folder;

@@ -187,6 +187,19 @@ impl Repository {
         }
     }
 
+    /// Whether nothing has a tag here yet. Where that cannot be told, something may.
+    pub async fn is_new(&self) -> bool {
+        let what = format!("ask {self} for a tag");
+        let request = self.request(Method::GET, "tags/list?n=1", what);
+        match self.inner().fetch_once(&request, TAGS_LIMIT).await {
+            Ok((_, _, body)) => {
+                let page = serde_json::from_slice(&body);
+                page.is_ok_and(|page: TagPage| page.tags.is_none_or(|tags| tags.is_empty()))
+            }
+            Err(error) => self.means_missing(&error),
+        }
+    }
+
     /// One page of tags; a shorter one where the registry refuses the length that was asked for.
     async fn fetch_page(
         &self,

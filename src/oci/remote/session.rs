@@ -1,8 +1,12 @@
 //! An upload that a registry keeps open.
 
-use reqwest::{Response, Url};
+use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, Response, Url};
 
-use crate::net::{HttpError, location};
+use super::error::RegistryError;
+use super::repository::Repository;
+use super::request::{Request, Target};
+use crate::net::{HttpError, Payload, Piece, location};
 
 /// An upload that the registry has open for us.
 pub(super) struct Session {
@@ -49,10 +53,74 @@ impl Session {
         })
     }
 
+    /// The request that opens one.
+    pub(super) fn opening(repository: &Repository, what: String) -> Request<'_> {
+        repository.request(Method::POST, "blobs/uploads/", what)
+    }
+
+    /// Sends the bytes that come next. Where those are all, the registry need not be told where they
+    /// belong.
+    pub(super) async fn send(
+        &mut self,
+        repository: &Repository,
+        blob: &str,
+        piece: Piece<'_>,
+        is_all: bool,
+    ) -> Result<(), RegistryError> {
+        let end = self.offset + piece.length;
+        self.sending = Sending::Piece;
+        let (place, doing) = (self.location.clone(), "upload a piece of");
+        let mut request = request(repository, Method::PATCH, place, doing, blob);
+        request.headers = octets();
+        if !is_all {
+            let range = format!("{}-{}", self.offset, end - 1);
+            let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
+            request.headers.insert(CONTENT_RANGE, range);
+        }
+        request.payload = Payload::Stream(piece);
+        let response = repository.inner().once(&request).await?;
+        // Where the answer does not say where to go on, it is where it was.
+        if response.headers().contains_key(LOCATION) {
+            self.location = upload_location(&request.what, &response)?;
+        }
+        self.offset = end;
+        self.sending = Sending::Nothing;
+        self.stands = Stands::Counted;
+        Ok(())
+    }
+
     /// Whether bytes were on their way when an answer or an error came.
     pub(super) fn is_sending(&self) -> bool {
         matches!(self.sending, Sending::Piece | Sending::Whole)
     }
+}
+
+/// Tells the registry that nothing more comes. It would find out by itself, days later.
+pub(super) async fn cancel(repository: &Repository, location: Url, blob: &str) {
+    let doing = "cancel the upload of";
+    let request = request(repository, Method::DELETE, location, doing, blob);
+    if let Err(error) = repository.inner().once(&request).await {
+        tracing::debug!(%error, "the upload stays open");
+    }
+}
+
+/// A request to where an upload is.
+pub(super) fn request<'a>(
+    repository: &'a Repository,
+    method: Method,
+    location: Url,
+    doing: &str,
+    blob: &str,
+) -> Request<'a> {
+    let mut request = repository.request(method, "", format!("{doing} {blob}"));
+    request.target = Target::Url(location);
+    request
+}
+
+/// How the bytes of blobs are announced.
+pub(super) fn octets() -> HeaderMap {
+    let octets = HeaderValue::from_static("application/octet-stream");
+    HeaderMap::from_iter([(CONTENT_TYPE, octets)])
 }
 
 /// The header by which a registry says how small a piece may be.

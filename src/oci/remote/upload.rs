@@ -8,17 +8,17 @@
 //! begins again. Between two pieces it resumes with every registry.
 
 use oci_spec::image::Digest;
-use reqwest::header::{CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, RANGE};
+use reqwest::header::{HeaderMap, RANGE};
 use reqwest::{Method, StatusCode, Url};
 
 use super::challenge::Scope;
 use super::client::UploadKey;
 use super::error::RegistryError;
 use super::repository::Repository;
-use super::request::{Request, Target};
-use super::session::{Sending, Session, Stands, upload_location};
+use super::request::Request;
+use super::session::{self, Sending, Session, Stands, octets, upload_location};
 use super::takes::Manner;
-use crate::net::{BlobSource, HttpError, Payload, Piece, Transient};
+use crate::net::{BlobSource, Payload, Piece, Transient};
 use crate::progress::Task;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
@@ -148,7 +148,7 @@ impl Repository {
         }
     }
 
-    fn upload_key(&self, digest: &Digest) -> UploadKey {
+    pub(super) fn upload_key(&self, digest: &Digest) -> UploadKey {
         (
             self.host().to_owned(),
             self.name().to_owned(),
@@ -172,7 +172,11 @@ impl Upload<'_> {
             return self.finish(open, true).await;
         }
         while open.offset < self.size {
-            self.send_piece(open, piece).await?;
+            let length = piece.min(self.size - open.offset);
+            let piece = self.piece(open.offset, length);
+            let is_all = length == self.size;
+            open.send(self.repository, &self.name(), piece, is_all)
+                .await?;
         }
         self.finish(open, false).await
     }
@@ -244,35 +248,9 @@ impl Upload<'_> {
 
     async fn start(&self) -> Result<Session, RegistryError> {
         let what = format!("begin the upload of {}", self.name());
-        let request = self
-            .repository
-            .request(Method::POST, "blobs/uploads/", what.clone());
+        let request = Session::opening(self.repository, what);
         let response = self.repository.inner().call(&request).await?;
-        Ok(Session::opened(&what, &response)?)
-    }
-
-    async fn send_piece(&self, session: &mut Session, piece: u64) -> Result<(), RegistryError> {
-        let length = piece.min(self.size - session.offset);
-        let end = session.offset + length;
-        session.sending = Sending::Piece;
-        let mut request =
-            self.request(Method::PATCH, session.location.clone(), "upload a piece of");
-        request.headers = octets();
-        if length < self.size {
-            let range = format!("{}-{}", session.offset, end - 1);
-            let range = HeaderValue::from_str(&range).map_err(HttpError::from)?;
-            request.headers.insert(CONTENT_RANGE, range);
-        }
-        request.payload = self.payload(session.offset, length);
-        let response = self.repository.inner().once(&request).await?;
-        // Where the answer does not say where to go on, it is where it was.
-        if response.headers().contains_key(LOCATION) {
-            session.location = upload_location(&request.what, &response)?;
-        }
-        session.offset = end;
-        session.sending = Sending::Nothing;
-        session.stands = Stands::Counted;
-        Ok(())
+        Ok(Session::opened(&request.what, &response)?)
     }
 
     /// Closes the upload under its digest, with the whole blob where nothing was sent before.
@@ -284,7 +262,7 @@ impl Upload<'_> {
         let mut request = self.request(Method::PUT, url, "upload");
         request.headers = octets();
         if whole && self.size > 0 {
-            request.payload = self.payload(0, self.size);
+            request.payload = Payload::Stream(self.piece(0, self.size));
         }
         self.repository.inner().once(&request).await.map(drop)
     }
@@ -294,11 +272,8 @@ impl Upload<'_> {
         let (Some(session), Manner::Pieces(_)) = (session, self.manner) else {
             return Ok(None);
         };
-        let mut request = self.request(
-            Method::GET,
-            session.location.clone(),
-            "resume the upload of",
-        );
+        let (place, doing) = (session.location.clone(), "resume the upload of");
+        let mut request = self.request(Method::GET, place, doing);
         request.scope = Scope::push(self.repository.name());
         let response = match self.repository.inner().call(&request).await {
             Ok(response) => response,
@@ -334,12 +309,12 @@ impl Upload<'_> {
         }))
     }
 
-    /// Tells the registry that nothing more comes. It would find out by itself, days later.
     async fn cancel(&self, location: Url) {
-        let request = self.request(Method::DELETE, location, "cancel the upload of");
-        if let Err(error) = self.repository.inner().once(&request).await {
-            tracing::debug!(%error, "the upload stays open");
-        }
+        session::cancel(self.repository, location, &self.name()).await;
+    }
+
+    fn request(&self, method: Method, location: Url, doing: &str) -> Request<'_> {
+        session::request(self.repository, method, location, doing, &self.name())
     }
 
     /// Where an upload is gone or stands elsewhere, its state is asked for before giving up.
@@ -355,34 +330,18 @@ impl Upload<'_> {
         }
     }
 
-    fn request(&self, method: Method, url: Url, doing: &str) -> Request<'_> {
-        let what = format!("{doing} {}", self.name());
-        let mut request = self.repository.request(method, "", what);
-        request.target = Target::Url(url);
-        request
-    }
-
-    fn payload(&self, offset: u64, length: u64) -> Payload<'_> {
-        Payload::Stream(Piece {
+    fn piece(&self, offset: u64, length: u64) -> Piece<'_> {
+        Piece {
             source: self.source,
             task: self.task,
             offset,
             length,
-        })
+        }
     }
 
     fn name(&self) -> String {
         format!("blob {} to {}", self.digest, self.repository)
     }
-}
-
-fn octets() -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    headers.insert(
-        CONTENT_TYPE,
-        HeaderValue::from_static("application/octet-stream"),
-    );
-    headers
 }
 
 /// How many bytes the registry has, by `Range: 0-LAST`. An empty upload reads `0-0` as well as one
