@@ -70,8 +70,14 @@ struct Advisor<'a> {
     together: Vec<BTreeSet<usize>>,
     /// Each action in full, for findings about something else.
     titles: Vec<String>,
-    known: HashMap<(*const Finding, usize, BTreeSet<usize>), Shared>,
+    /// What goes with these actions, all told. They live as long as this, so that their addresses tell
+    /// them apart.
+    united: HashMap<BTreeSet<usize>, Rc<Mending>>,
+    known: HashMap<(*const Finding, usize, *const Mending), Shared>,
 }
+
+/// Actions that mend something.
+type Mending = BTreeSet<usize>;
 
 impl<'a> Advisor<'a> {
     fn new(plan: &'a Plan, rollout: &Rollout, flags: &'a Flags) -> Self {
@@ -89,6 +95,7 @@ impl<'a> Advisor<'a> {
                 .iter()
                 .map(|action| action.title(rollout))
                 .collect(),
+            united: HashMap::new(),
             known: HashMap::new(),
         };
         for (place, action) in plan.actions.iter().enumerate() {
@@ -169,36 +176,49 @@ impl<'a> Advisor<'a> {
         let mending = match finding.outcome {
             Outcome::Compatible | Outcome::Warning => return Rc::clone(finding),
             Outcome::Incompatible => self.mending(finding, about),
-            Outcome::Unknown => BTreeSet::new(),
+            Outcome::Unknown => self.united(BTreeSet::new()),
         };
-        let key = (Rc::as_ptr(finding), about.place, mending);
+        let key = (Rc::as_ptr(finding), about.place, Rc::as_ptr(&mending));
         if let Some(known) = self.known.get(&key) {
             return Rc::clone(known);
         }
-        let better = Rc::new(self.advised(finding, about, &key.2));
+        let better = Rc::new(self.advised(finding, about, &mending));
         self.known.insert(key, Rc::clone(&better));
         better
     }
 
     /// The actions that mend a finding, and break nothing when they are carried out alone.
-    fn mending(&self, finding: &Finding, about: &About<'_>) -> BTreeSet<usize> {
-        let pin = about
-            .workload
-            .and_then(|workload| self.pins.get(&workload).copied());
-        if let Some(pin) = pin {
-            return BTreeSet::from([pin]);
-        }
-        if !is_mendable(finding, about.image, about.kind) {
-            return BTreeSet::new();
-        }
-        let hosts = about.hosts.iter();
-        let patches = hosts.filter_map(|host| self.patches.get(&(*host as usize)));
-        let rebuild = self.rebuilds.get(&about.place);
-        rebuild
-            .into_iter()
-            .chain(patches)
-            .flat_map(|place| self.together[*place].iter().copied())
-            .collect()
+    fn mending(&mut self, finding: &Finding, about: &About<'_>) -> Rc<Mending> {
+        let workload = about.workload;
+        let places = if let Some(pin) = workload.and_then(|workload| self.pins.get(&workload)) {
+            BTreeSet::from([*pin])
+        } else if is_mendable(finding, about.image, about.kind) {
+            let hosts = about.hosts.iter();
+            let patches = hosts.filter_map(|host| self.patches.get(&(*host as usize)));
+            let rebuild = self.rebuilds.get(&about.place);
+            rebuild.into_iter().chain(patches).copied().collect()
+        } else {
+            BTreeSet::new()
+        };
+        self.united(places)
+    }
+
+    /// Actions, with those that go with them. A pin goes alone: nothing else need be done for its
+    /// workload.
+    fn united(&mut self, places: BTreeSet<usize>) -> Rc<Mending> {
+        let (plan, together) = (self.plan, &self.together);
+        let united = self.united.entry(places);
+        let united = united.or_insert_with_key(|places| {
+            let mut all = BTreeSet::new();
+            for &place in places {
+                match plan.actions[place] {
+                    Action::Pin { .. } => all.extend([place]),
+                    Action::Rebuild { .. } | Action::Patch { .. } => all.extend(&together[place]),
+                }
+            }
+            Rc::new(all)
+        });
+        Rc::clone(united)
     }
 
     fn advised(&self, finding: &Finding, about: &About<'_>, mending: &BTreeSet<usize>) -> Finding {

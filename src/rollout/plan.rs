@@ -33,9 +33,8 @@ use crate::windows::compat::Outcome;
 use crate::windows::update::{Kb, Updates};
 use crate::windows::version::WindowsVersion;
 
-use alike::Alike;
 use cover::{base_for, builds_for};
-use graph::{Choice, Graph};
+use graph::{Choice, Graph, Known};
 
 pub use pin::{Pin, Way};
 
@@ -183,8 +182,8 @@ fn choose<'a>(
     rollout: &'a Rollout,
 ) -> (BTreeMap<usize, Pin>, Graph<'a>, Choice) {
     let mut pins = pin::candidates(rollout, &request.nodes.others);
-    let alike = Alike::new(rollout, &pins);
-    let mut graph = Graph::of(&alike, &pins);
+    let mut known = Known::of(rollout, &pins);
+    let mut graph = Graph::of(&mut known, &pins);
     let mut choice = graph.choose();
     let spare = spare(rollout, &pins, &choice, &graph.patched_hosts(&choice));
     let mut attempts = vec![spare.clone()];
@@ -195,7 +194,7 @@ fn choose<'a>(
         if fewer.len() == pins.len() {
             continue;
         }
-        let other = Graph::of(&alike, &fewer);
+        let other = Graph::of(&mut known, &fewer);
         let other_choice = other.choose();
         if other_choice.rebuilt == choice.rebuilt
             && other.patched_hosts(&other_choice) == graph.patched_hosts(&choice)

@@ -1,6 +1,7 @@
 //! Which images meet which hosts, and what has to change about either.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::rc::Rc;
 
 use super::alike::Alike;
 use super::pin::Pin;
@@ -26,7 +27,19 @@ pub(super) struct HostGroup {
     pub(super) hosts: Vec<usize>,
     /// The images that can land there and that an action could mend, and the version of each that
     /// the hosts would take.
-    meets: BTreeMap<(usize, Isolation), Meeting>,
+    meets: Rc<Meetings>,
+}
+
+type Meetings = BTreeMap<(usize, Isolation), Meeting>;
+
+/// A kind of host, and the placements that can land there.
+type Landing = (usize, Vec<u32>);
+
+/// What graphs of one rollout share, however workloads are pinned in each.
+pub(super) struct Known<'a> {
+    alike: Alike<'a>,
+    meetings: HashMap<Rc<Landing>, Rc<Meetings>>,
+    generations: Generations,
 }
 
 #[derive(Clone, Copy)]
@@ -57,28 +70,43 @@ struct Component {
     images: Vec<usize>,
 }
 
+impl<'a> Known<'a> {
+    /// Nothing but the hosts, with all pins that a plan may have.
+    pub(super) fn of(rollout: &'a Rollout, pins: &BTreeMap<usize, Pin>) -> Self {
+        Self {
+            alike: Alike::new(rollout, pins),
+            meetings: HashMap::new(),
+            generations: Generations::default(),
+        }
+    }
+}
+
 impl<'a> Graph<'a> {
     /// The hosts and images as they meet once workloads are pinned.
-    pub(super) fn of(alike: &Alike<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
-        let rollout = alike.rollout;
-        let mut places: HashMap<(usize, Vec<u32>), usize> = HashMap::new();
+    pub(super) fn of(known: &mut Known<'a>, pins: &BTreeMap<usize, Pin>) -> Self {
+        let rollout = known.alike.rollout;
+        let mut places: HashMap<Rc<Landing>, usize> = HashMap::new();
         let mut groups: Vec<HostGroup> = Vec::new();
-        let mut generations = Generations::default();
-        for class in &alike.classes {
+        for class in &known.alike.classes {
             let kind = &rollout.kinds[class.kind];
             let Some(build) = kind.build else { continue };
-            let key = (class.kind, class.placements(rollout, pins));
-            if let Some(&place) = places.get(&key) {
+            let landing = Rc::new((class.kind, class.placements(rollout, pins)));
+            if let Some(&place) = places.get(&landing) {
                 groups[place].hosts.extend(&class.hosts);
                 continue;
             }
-            let meets = meetings(rollout, class.hosts[0], build, &key.1, &mut generations);
-            places.insert(key, groups.len());
+            let generations = &mut known.generations;
+            let meets = known.meetings.entry(Rc::clone(&landing));
+            let meets = meets.or_insert_with(|| {
+                let meets = meetings(rollout, class.hosts[0], build, &landing.1, generations);
+                Rc::new(meets)
+            });
+            places.insert(landing, groups.len());
             groups.push(HostGroup {
                 build,
                 runtime: kind.runtime,
                 hosts: class.hosts.clone(),
-                meets,
+                meets: Rc::clone(meets),
             });
         }
         Self { rollout, groups }
@@ -141,7 +169,7 @@ impl<'a> Graph<'a> {
     fn must_be_rebuilt(&self) -> BTreeSet<usize> {
         let mut must = BTreeSet::new();
         for group in &self.groups {
-            for (&(image, isolation), meeting) in &group.meets {
+            for (&(image, isolation), meeting) in group.meets.iter() {
                 let is_about_revisions = isolation == Isolation::Process
                     && meeting.takes.is_some_and(|version| {
                         version.build == group.build.version.build && has_generations(version)
@@ -255,7 +283,7 @@ fn meetings(
     build: HostBuild,
     placements: &[u32],
     generations: &mut Generations,
-) -> BTreeMap<(usize, Isolation), Meeting> {
+) -> Meetings {
     let mut meets = BTreeMap::new();
     for &index in placements {
         let placement = &rollout.placements[index as usize];
