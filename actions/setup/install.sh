@@ -41,7 +41,7 @@ Linux-ARM64) archive=wincimg-$version-aarch64-unknown-linux-musl.tar.gz ;;
 # Windows on ARM64 runs programs for x86_64.
 Windows-*) archive=wincimg-$version-x86_64-pc-windows-gnu.zip program=wincimg.exe ;;
 *) fail "there is no release for ${RUNNER_OS:-}-${RUNNER_ARCH:-}" \
-    "install it with cargo install --git https://github.com/wincimg/wincimg --tag v$version --locked" ;;
+    "install it with cargo install --git https://github.com/wincimg/wincimg --tag v$version --locked --profile dist" ;;
 esac
 
 cache=$(unix_path "${RUNNER_TOOL_CACHE:-${TMPDIR:-/tmp}}")/wincimg/$version

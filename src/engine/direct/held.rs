@@ -64,7 +64,7 @@ pub(super) struct HeldLayer {
 /// What a look for a layer came to.
 pub(super) enum Found {
     /// It is somewhere.
-    There(HeldLayer),
+    There(Box<HeldLayer>),
     /// Those that were looked at have another one.
     Changed,
     /// Nothing was found to compare it with.
@@ -149,7 +149,7 @@ impl Held {
             let held = (*held).clone();
             wait_for(&runtime, async move { held.is_there().await }) == Some(true)
         });
-        Ok(found.map_or(Found::Changed, |held| Found::There(held.clone())))
+        Ok(found.map_or(Found::Changed, |held| Found::There(Box::new(held.clone()))))
     }
 }
 
