@@ -111,16 +111,17 @@ impl Growing {
         self.blob.finish()
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn begin(&mut self) {
         let Some(spool) = self.blob.spool() else {
-            return Ok(());
+            return;
         };
         let Sending::Soon(ahead, runtime, is_changed) =
             mem::replace(&mut self.sending, Sending::No)
         else {
-            return Ok(());
+            return;
         };
-        let spool = spool.again()?;
+        // What cannot be read twice is sent when it is whole.
+        let Ok(spool) = spool.again() else { return };
         let (grown, size) = watch::channel(0);
         let (tell, sent) = oneshot::channel();
         let to = ahead.to.clone();
@@ -137,7 +138,6 @@ impl Growing {
         });
         ahead.state().sending.push(sending);
         self.sending = Sending::Yes(ahead, grown, sent);
-        Ok(())
     }
 }
 
@@ -146,7 +146,7 @@ impl Write for Growing {
         let written = self.blob.write(buffer)?;
         self.size += written as u64;
         if matches!(self.sending, Sending::Soon(..)) {
-            self.begin()?;
+            self.begin();
         }
         if let Sending::Yes(_, grown, _) = &self.sending {
             grown.send_replace(self.size);
