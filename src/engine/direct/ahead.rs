@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{OnceCell, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
@@ -29,6 +29,8 @@ const TO_CANCEL: Duration = Duration::from_secs(2);
 /// Where layers go while they are written.
 pub struct Ahead {
     to: Repository,
+    /// Whether nothing has a tag there, once that was asked.
+    is_new: OnceCell<bool>,
     state: Mutex<State>,
 }
 
@@ -65,6 +67,7 @@ impl Ahead {
     pub fn to(repository: Repository) -> Self {
         Self {
             to: repository,
+            is_new: OnceCell::new(),
             state: Mutex::default(),
         }
     }
@@ -77,6 +80,10 @@ impl Ahead {
         for digest in begun {
             self.to.abandon(&digest).await;
         }
+    }
+
+    async fn is_new(&self) -> bool {
+        *self.is_new.get_or_init(|| self.to.is_new()).await
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -111,23 +118,21 @@ impl Growing {
         self.blob.finish()
     }
 
-    fn begin(&mut self) {
-        let Some(spool) = self.blob.spool() else {
-            return;
-        };
-        let Sending::Soon(ahead, runtime, is_changed) =
-            mem::replace(&mut self.sending, Sending::No)
-        else {
-            return;
+    /// What becomes of the sending once there is a file to read from.
+    fn begun(&self) -> Option<Sending> {
+        let Sending::Soon(ahead, runtime, is_changed) = &self.sending else {
+            return None;
         };
         // What cannot be read twice is sent when it is whole.
-        let Ok(spool) = spool.again() else { return };
+        let Ok(spool) = self.blob.spool()?.again() else {
+            return Some(Sending::No);
+        };
         let (grown, size) = watch::channel(0);
         let (tell, sent) = oneshot::channel();
-        let to = ahead.to.clone();
+        let (to, is_changed) = (Arc::clone(ahead), *is_changed);
         let sending = runtime.spawn(async move {
             let begun = if is_changed || to.is_new().await {
-                to.send_ahead(&spool, size).await
+                to.to.send_ahead(&spool, size).await
             } else {
                 None
             };
@@ -137,7 +142,7 @@ impl Growing {
             }
         });
         ahead.state().sending.push(sending);
-        self.sending = Sending::Yes(ahead, grown, sent);
+        Some(Sending::Yes(Arc::clone(ahead), grown, sent))
     }
 }
 
@@ -145,8 +150,8 @@ impl Write for Growing {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
         let written = self.blob.write(buffer)?;
         self.size += written as u64;
-        if matches!(self.sending, Sending::Soon(..)) {
-            self.begin();
+        if let Some(sending) = self.begun() {
+            self.sending = sending;
         }
         if let Sending::Yes(_, grown, _) = &self.sending {
             grown.send_replace(self.size);
