@@ -16,8 +16,8 @@ use super::error::LayerError;
 use super::path::{LayerPath, PathError, WHITEOUT_PREFIX, check_target, fold};
 
 /// The content of a layer. The order in which entries are added does not matter: the written layer
-/// is sorted, files by their names, but for files in archives, which come last in the order of their
-/// archives; parent directories that nobody added appear in it by themselves.
+/// has an order of its own, but for files in archives, which come last in the order of their archives;
+/// parent directories that nobody added appear in it by themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layer {
     pub(super) timestamp: u64,

@@ -9,7 +9,7 @@ use std::io;
 
 use flate2::FlushCompress;
 
-use super::{deflate_after, last};
+use super::{QUICK, deflate_after, last};
 
 /// How much of a block is judged at once: large beside the window that the rest is compressed with.
 pub(super) const PIECE: usize = 64 << 10;
@@ -35,7 +35,7 @@ pub(super) fn is_noise(window: &[u8], piece: &[u8]) -> io::Result<bool> {
     if !is_even(piece) {
         return Ok(false);
     }
-    let mut deflate = deflate_after(last(window, 2 * TRIAL))?;
+    let mut deflate = deflate_after(last(window, 2 * TRIAL), QUICK)?;
     let mut out = [0; TRIAL + TRIAL / 8];
     deflate
         .compress(beginning, &mut out, FlushCompress::Sync)

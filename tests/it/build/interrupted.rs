@@ -105,7 +105,7 @@ fn ctrl_c_does_not_wait_for_a_layer_that_takes_minutes() {
     let file = fs::File::create(site.path("big/files/sparse")).unwrap();
     file.set_len(60 << 30).unwrap();
     // It comes first and does not compress, so the layer soon is on disk.
-    site.write("big/files/first.bin", noise(8 << 20, 1));
+    site.write("big/files/first", noise(8 << 20, 1));
     site.write(
         "big/recipe.toml",
         "name = \"big\"\nbase = \"nanoserver\"\n[[files]]\nfrom = \"files\"\nto = 'C:\\big'\n",

@@ -79,9 +79,9 @@ fn rich_names() -> Vec<String> {
         names.push(format!("Files/{}", vec!["long folder"; depth].join("/")));
     }
     names.extend(["Files/Windows", "Files/Windows/.wh.old.dll"].map(str::to_owned));
-    names.extend(["Files/app/config.json", "Files/app/größe 日本語.txt"].map(str::to_owned));
+    names.extend(["Files/data/noise.bin", "Files/app/config.json"].map(str::to_owned));
+    names.extend(["Files/app/größe 日本語.txt", "Files/data/words.txt"].map(str::to_owned));
     names.push(format!("Files/{}", long_path()));
-    names.extend(["Files/data/noise.bin", "Files/data/words.txt"].map(str::to_owned));
     names
 }
 
