@@ -119,6 +119,9 @@ pub struct StageBases {
     needs: BTreeMap<String, Needs>,
     /// Whether somebody has to look into one of them before it is known what the image is.
     pub wants_a_look: bool,
+    /// Whether the instructions were carried out on all that is known: they lacked nothing, and nobody
+    /// has told more since.
+    are_settled: bool,
 }
 
 impl StageBases {
@@ -146,6 +149,7 @@ impl StageBases {
                 base.inside = Arc::clone(inside);
                 if let Some(known) = self.inputs.bases.get_mut(name) {
                     known.inside = Arc::clone(inside);
+                    self.are_settled = false;
                 }
             }
         }
@@ -446,8 +450,10 @@ impl BuildRequest<'_> {
             };
             let mut instructions = None;
             let mut needs = BTreeMap::new();
+            let mut are_settled = false;
             if let Blueprint::Dockerfile(_) = self.blueprint {
                 let outcome = stages.evaluate_unseen(&inputs)?;
+                are_settled = outcome.lacks_nothing();
                 inputs.lacking = outcome.lacking;
                 inputs.wants = outcome.wants;
                 needs = outcome.needs;
@@ -478,6 +484,7 @@ impl BuildRequest<'_> {
                     bases: planned,
                     needs,
                     wants_a_look: false,
+                    are_settled,
                 },
                 set_aside,
             })
@@ -539,9 +546,10 @@ impl BuildRequest<'_> {
                 bases,
                 needs,
                 wants_a_look,
+                are_settled,
             } = &mut image.stages;
             *wants_a_look = false;
-            if !is_seen && inputs.lacking.is_empty() && inputs.wants.is_empty() {
+            if *are_settled || !is_seen && inputs.lacking.is_empty() && inputs.wants.is_empty() {
                 // Nothing comes to what the plan was made of.
                 continue;
             }

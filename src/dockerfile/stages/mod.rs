@@ -127,6 +127,8 @@ impl Inputs {
 pub struct Outcome {
     /// What is made of the base.
     pub instructions: Instructions,
+    /// Whether they could be carried out; otherwise there are none.
+    are_carried_out: bool,
     /// What its author may want to know.
     pub notes: Vec<String>,
     /// Paths in images that have to be taken out of them first; what there is then is not all.
@@ -137,6 +139,17 @@ pub struct Outcome {
     pub unclear: Vec<String>,
     /// What has to be known of bases first, by their names in the file; likewise.
     pub needs: BTreeMap<String, Needs>,
+}
+
+impl Outcome {
+    /// Whether all is known that the instructions asked for: carried out once more on the same, they
+    /// come to the same.
+    pub fn lacks_nothing(&self) -> bool {
+        self.are_carried_out
+            && self.lacking.is_empty()
+            && self.wants.is_empty()
+            && self.unclear.is_empty()
+    }
 }
 
 impl Stages {
@@ -397,6 +410,7 @@ impl Stages {
                 container: state.config.clone(),
                 author: state.author.clone(),
             },
+            are_carried_out: true,
             notes,
         })
     }
@@ -414,6 +428,7 @@ impl Stages {
                 container: base.config.clone(),
                 author: None,
             },
+            are_carried_out: false,
             notes: Vec::new(),
             lacking,
             needs: BTreeMap::new(),
