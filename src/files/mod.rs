@@ -15,7 +15,7 @@ mod window;
 pub use draft::{Draft, is_draft, write};
 pub use kept::Kept;
 pub use like::like;
-pub use open::{Bounded, open, open_stream, read, read_text};
+pub use open::{Bounded, open, open_known, open_stream, read, read_text};
 pub use part::{Part, Parts};
 pub use spool::Spool;
 pub use window::Window;

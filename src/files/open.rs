@@ -3,25 +3,37 @@
 //! A pipe under the name of an `index.json` would hold the program for as long as nobody writes to
 //! it, `/dev/zero` for ever, and merely opening some devices does something.
 
-use std::fs::{self, File, FileType};
+use std::fs::{self, File, FileType, Metadata};
 use std::io::{self, Read};
 use std::path::Path;
 
 /// Opens a file to read it, if it is one: no folder, no pipe, no device. It does not wait.
 pub fn open(path: &Path) -> io::Result<File> {
+    Ok(open_known(path)?.0)
+}
+
+/// The same, with what the file system says of it.
+pub fn open_known(path: &Path) -> io::Result<(File, Metadata)> {
     regular(fs::metadata(path)?.file_type())?;
-    let mut options = File::options();
-    options.read(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        // Means nothing to a file; a pipe that took its name meanwhile would be waited for.
-        let flags = rustix::fs::OFlags::NONBLOCK.bits();
-        options.custom_flags(flags.cast_signed());
-    }
-    let file = options.open(path)?;
-    regular(file.metadata()?.file_type())?;
-    Ok(file)
+    let file = open_at_once(path)?;
+    let metadata = file.metadata()?;
+    regular(metadata.file_type())?;
+    Ok((file, metadata))
+}
+
+#[cfg(unix)]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    // Without blocking: it means nothing to a file, and a pipe that took its name meanwhile would be
+    // waited for.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let opened = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()));
+    Ok(opened?.into())
+}
+
+#[cfg(not(unix))]
+fn open_at_once(path: &Path) -> io::Result<File> {
+    File::open(path)
 }
 
 /// Opens a file, or a pipe as a shell makes it of `<(command)`, to read it from its beginning.
@@ -76,8 +88,8 @@ pub fn read_text(path: &Path, limit: u64) -> io::Result<String> {
 
 /// All of a file, if that is not more than `limit` bytes.
 pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let file = open(path)?;
-    if file.metadata()?.len() > limit {
+    let (file, metadata) = open_known(path)?;
+    if metadata.len() > limit {
         return Err(larger_than(limit));
     }
     let mut bytes = Vec::new();

@@ -126,14 +126,13 @@ struct OpenFile<'a> {
 
 impl<'a> OpenFile<'a> {
     fn at(path: &'a Path) -> Result<Self, LayerError> {
-        let failed = |source| unreadable(path, source);
-        if !fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(LayerError::NotAFile {
-                path: path.to_owned(),
-            });
-        }
-        let file = files::open(path).map_err(failed)?;
-        let metadata = file.metadata().map_err(failed)?;
+        let (file, metadata) =
+            files::open_known(path).map_err(|source| match fs::metadata(path) {
+                Ok(found) if !found.is_file() => LayerError::NotAFile {
+                    path: path.to_owned(),
+                },
+                _ => unreadable(path, source),
+            })?;
         Ok(Self {
             path,
             file,
