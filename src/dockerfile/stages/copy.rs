@@ -5,7 +5,7 @@ use std::collections::btree_map::Entry;
 
 use super::files::{Files, Found};
 use super::paths::Target;
-use super::tree::{Kind, Tree, key};
+use super::tree::{Kind, Tree, key, kind_of};
 use crate::archive::Unpacked;
 use crate::diagnose::in_one_line;
 use crate::recipe::dockerignore::Ignore;
@@ -34,11 +34,8 @@ impl<'a> Draft<'a> {
 
     /// What is at a path after all so far.
     fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, String> {
-        match self.entries.get(&key(path)).map(|entry| &entry.content) {
-            Some(PlannedContent::Folder) => Ok(Known::Present(Kind::Folder)),
-            Some(PlannedContent::File(_)) => Ok(Known::Present(Kind::File)),
-            Some(PlannedContent::Link { .. }) => Ok(Known::Present(Kind::Link)),
-            Some(PlannedContent::Deleted) => Ok(Known::Absent),
+        match self.entries.get(&key(path)) {
+            Some(entry) => Ok(kind_of(&entry.content).map_or(Known::Absent, Known::Present)),
             None => self.tree.kind(path).map_err(|error| in_one_line(&error)),
         }
     }

@@ -157,26 +157,38 @@ impl Tree {
 
     /// Lays what an instruction does over it.
     pub(super) fn apply(&mut self, entries: &[PlannedEntry]) {
+        // Most entries lie in the folder of the one before.
+        let mut made_above = String::new();
         for entry in entries {
             let key = key(&entry.path);
-            for (depth, above) in keys_above(&key).enumerate() {
-                let there = self.made.get(above);
-                if there.is_none_or(|there| there.content == PlannedContent::Deleted) {
-                    let folder = PlannedEntry {
-                        path: entry.path.up_to(depth + 1),
-                        content: PlannedContent::Folder,
-                    };
-                    self.made.insert(above.to_owned(), folder);
-                    self.implied.insert(above.to_owned());
-                }
+            let folder = key.rsplit_once('\0').map_or("", |(folder, _)| folder);
+            if folder != made_above {
+                self.make_above(&key, &entry.path);
+                folder.clone_into(&mut made_above);
             }
             if entry.content == PlannedContent::Deleted {
                 let below = format!("{key}\0");
                 self.made.retain(|known, _| !known.starts_with(&below));
                 self.cut.insert(key.clone());
+                made_above.clear();
             }
             self.implied.remove(&key);
             self.made.insert(key, entry.clone());
+        }
+    }
+
+    /// Has the folders above a path be there.
+    fn make_above(&mut self, key: &str, path: &ImagePath) {
+        for (depth, above) in keys_above(key).enumerate() {
+            let there = self.made.get(above);
+            if there.is_none_or(|there| there.content == PlannedContent::Deleted) {
+                let folder = PlannedEntry {
+                    path: path.up_to(depth + 1),
+                    content: PlannedContent::Folder,
+                };
+                self.made.insert(above.to_owned(), folder);
+                self.implied.insert(above.to_owned());
+            }
         }
     }
 
@@ -322,7 +334,7 @@ fn keys_above(key: &str) -> impl Iterator<Item = &str> {
 }
 
 /// What is there; none where something is gone.
-fn kind_of(content: &PlannedContent) -> Option<Kind> {
+pub(super) fn kind_of(content: &PlannedContent) -> Option<Kind> {
     match content {
         PlannedContent::Folder => Some(Kind::Folder),
         PlannedContent::File(_) => Some(Kind::File),
