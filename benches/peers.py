@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One table: what wincimg takes beside crane, BuildKit, skopeo and tar with gzip, in turns on the same machine.
 
-    cargo build --profile dist && benches/peers.py [--runs N] [--only pause,text,code,rebuild,mirror] [--write]
+    cargo build --profile dist && benches/peers.py [--runs N] [--only pause,text,code,site,rebuild,mirror] [--write]
 
 Needs docker-registry, GNU time and root for BuildKit. CRANE, BUILDKITD, BUILDCTL and SKOPEO name programs that are
 not in the PATH; a peer that is not there is left out. Every run of everybody pushes to a repository of its own on a
@@ -239,10 +239,16 @@ class Bench:
         self.with_registry("/dev/shm", work)
 
     def code(self):
+        self.written("source code", write_code)
+
+    def site(self):
+        self.written("a site in HTML", write_site)
+
+    def written(self, what, write):
         def work(registry, folder, *others):
             context = folder / "context"
-            written = write_code(context, registry.host)
-            self.layer(f"{written / 1e6:.0f} MB of source code", context, folder, *others)
+            megabytes = write(context, registry.host) / 1e6
+            self.layer(f"{megabytes:.0f} MB of {what}", context, folder, *others)
 
         self.with_registry("/dev/shm", work)
 
@@ -352,19 +358,32 @@ def write_text(context, registry):
 
 
 def write_code(context, registry):
-    """Source code from cargo's cache, 250 MB where it has so much; says how much there was."""
+    """Source code from cargo's cache."""
     sources = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "registry/src"
-    kinds = {".rs", ".md", ".toml", ".json", ".txt", ".c", ".h"}
+    written = copy_some(sources, {".rs", ".md", ".toml", ".json", ".txt", ".c", ".h"}, context / "text")
+    write_dockerfile(context, registry)
+    return written
+
+
+def write_site(context, registry):
+    """A static site: Rust's documentation, which rustup installs beside the compiler."""
+    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+    written = copy_some(Path(root) / "share/doc/rust/html", {".html", ".js", ".css", ".svg"}, context / "text")
+    write_dockerfile(context, registry)
+    return written
+
+
+def copy_some(sources, kinds, target):
+    """The first 250 MB of a folder's files of these kinds, all where there is less; says how much it was."""
     most = left = 250_000_000
     for path in sorted(sources.rglob("*")):
         if path.suffix in kinds and path.is_file() and path.stat().st_size < 3_000_000:
             if path.stat().st_size > left:
                 break
             left -= path.stat().st_size
-            target = context / "text" / path.relative_to(sources)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-    write_dockerfile(context, registry)
+            copy = target / path.relative_to(sources)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, copy)
     return most - left
 
 
@@ -401,7 +420,7 @@ def versions(bench):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=5, help="rounds of what takes seconds; thrice as many of the rest")
-    parser.add_argument("--only", default="pause,text,code,rebuild,mirror", help="which rows")
+    parser.add_argument("--only", default="pause,text,code,site,rebuild,mirror", help="which rows")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
