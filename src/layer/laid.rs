@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::windows::hive::{Hive, Key, Semantics};
 use crate::windows::inside::{BaseFile, BaseFileKind, BaseKey, Inside, InsideError, Known};
@@ -22,13 +22,21 @@ const LONGEST: u64 = 4 << 20;
 #[derive(Debug)]
 pub struct Laid<'a> {
     base: &'a dyn Inside,
-    files: BTreeMap<String, LaidFile>,
-    /// What of the base is gone, with all that is in it.
-    deleted: BTreeSet<String>,
+    layers: Vec<Arc<Layer>>,
+    /// The files of all the layers, once somebody asks for one: many builds do not.
+    drive: OnceLock<Result<Drive, InsideError>>,
     keys: BTreeMap<KeyPlace, BaseKey>,
     /// Keys of the base that are gone, with all that is below them.
     deleted_keys: BTreeSet<KeyPlace>,
     knows_files: Result<bool, InsideError>,
+}
+
+/// What layers come to, one laid over the other.
+#[derive(Debug, Default)]
+struct Drive {
+    files: BTreeMap<String, LaidFile>,
+    /// What of the base is gone, with all that is in it.
+    deleted: BTreeSet<String>,
 }
 
 /// A file or folder of a layer, of which there may be many.
@@ -46,6 +54,69 @@ enum What {
     Folder,
     File(Source),
     Link,
+}
+
+impl Drive {
+    fn of(layers: &[Arc<Layer>]) -> Result<Self, LayerError> {
+        let mut drive = Self::default();
+        layers.iter().try_for_each(|layer| drive.lay(layer))?;
+        Ok(drive)
+    }
+
+    fn lay(&mut self, layer: &Layer) -> Result<(), LayerError> {
+        let mut items = Vec::with_capacity(layer.files.len());
+        arrange("Files", &layer.files, Some(&layer.secured), &mut items)?;
+        for item in &items[1..] {
+            let path = item.name.strip_prefix("Files/").unwrap_or_default();
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let (what, attributes, usual) = match item.content {
+                Content::Directory => (What::Folder, 0x10, &descriptor::DIRECTORY),
+                Content::Symlink { .. } => (What::Link, 0x400, &descriptor::FILE),
+                Content::File(source) => (What::File(source.clone()), 0x20, &descriptor::FILE),
+                Content::Deletion => {
+                    let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
+                    let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
+                    self.files
+                        .retain(|own, _| *own != key && !is_below(own, &key));
+                    self.deleted.insert(key);
+                    continue;
+                }
+            };
+            let laid = LaidFile {
+                name: name.into(),
+                what,
+                attributes: item.attributes.unwrap_or(attributes),
+                security: Security::clone(item.security.unwrap_or(usual)),
+            };
+            self.files.insert(fold(path), laid);
+        }
+        Ok(())
+    }
+
+    fn at(&self, key: &str) -> Known<&LaidFile> {
+        if let Some(file) = self.files.get(key) {
+            return Known::Present(file);
+        }
+        let mut above = Some(key);
+        while let Some(folder) = above {
+            if self.deleted.contains(folder) {
+                return Known::Absent;
+            }
+            above = folder.rsplit_once('\0').map(|(above, _)| above);
+        }
+        Known::Unknown
+    }
+
+    /// What is in a folder or anywhere below it, in the order of the paths.
+    fn below(&self, folder: &ImagePath) -> impl Iterator<Item = (&str, &LaidFile)> {
+        let above = LayerPath::try_from(folder);
+        let above = above.map_or_else(
+            |_| String::new(),
+            |above| format!("{}\0", fold(above.as_str())),
+        );
+        let files = self.files.range(above.clone()..);
+        files.map_while(move |(own, file)| Some((own.strip_prefix(&above)?, file)))
+    }
 }
 
 impl LaidFile {
@@ -76,8 +147,8 @@ impl<'a> Laid<'a> {
     pub fn over(base: &'a dyn Inside) -> Self {
         Self {
             base,
-            files: BTreeMap::new(),
-            deleted: BTreeSet::new(),
+            layers: Vec::new(),
+            drive: OnceLock::new(),
             keys: BTreeMap::new(),
             deleted_keys: BTreeSet::new(),
             knows_files: base
@@ -87,40 +158,13 @@ impl<'a> Laid<'a> {
     }
 
     /// Lays a layer over, once it is settled.
-    pub fn lay(&mut self, layer: &Layer) -> Result<(), LayerError> {
-        self.lay_files(layer)?;
+    pub fn lay(&mut self, layer: &Arc<Layer>) -> Result<(), LayerError> {
+        self.layers.push(Arc::clone(layer));
+        if let Some(Ok(drive)) = self.drive.get_mut() {
+            drive.lay(layer)?;
+        }
         for hive in &layer.hives {
             self.lay_hive(hive)?;
-        }
-        Ok(())
-    }
-
-    fn lay_files(&mut self, layer: &Layer) -> Result<(), LayerError> {
-        let mut items = Vec::with_capacity(layer.files.len());
-        arrange("Files", &layer.files, Some(&layer.secured), &mut items)?;
-        for item in &items[1..] {
-            let path = item.name.strip_prefix("Files/").unwrap_or_default();
-            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let (what, attributes, usual) = match item.content {
-                Content::Directory => (What::Folder, 0x10, &descriptor::DIRECTORY),
-                Content::Symlink { .. } => (What::Link, 0x400, &descriptor::FILE),
-                Content::File(source) => (What::File(source.clone()), 0x20, &descriptor::FILE),
-                Content::Deletion => {
-                    let name = name.strip_prefix(WHITEOUT_PREFIX).unwrap_or(name);
-                    let key = fold(format!("{folder}/{name}").trim_start_matches('/'));
-                    self.files
-                        .retain(|own, _| *own != key && !is_below(own, &key));
-                    self.deleted.insert(key);
-                    continue;
-                }
-            };
-            let laid = LaidFile {
-                name: name.into(),
-                what,
-                attributes: item.attributes.unwrap_or(attributes),
-                security: Security::clone(item.security.unwrap_or(usual)),
-            };
-            self.files.insert(fold(path), laid);
         }
         Ok(())
     }
@@ -184,34 +228,25 @@ impl<'a> Laid<'a> {
         Ok(())
     }
 
-    /// What layers have at a path.
-    fn own(&self, path: &ImagePath) -> Known<&LaidFile> {
-        let Ok(own) = LayerPath::try_from(path) else {
-            return Known::Unknown;
-        };
-        let key = fold(own.as_str());
-        if let Some(file) = self.files.get(&key) {
-            return Known::Present(file);
-        }
-        let mut above = Some(key.as_str());
-        while let Some(folder) = above {
-            if self.deleted.contains(folder) {
-                return Known::Absent;
-            }
-            above = folder.rsplit_once('\0').map(|(above, _)| above);
-        }
-        Known::Unknown
+    fn drive(&self) -> Result<&Drive, InsideError> {
+        let drive = self.drive.get_or_init(|| {
+            let drive = Drive::of(&self.layers);
+            drive.map_err(|error| InsideError(Arc::new(error)))
+        });
+        drive.as_ref().map_err(Clone::clone)
     }
 
-    /// What layers have in a folder or anywhere below it, in the order of the paths.
-    fn own_below(&self, folder: &ImagePath) -> impl Iterator<Item = (&str, &LaidFile)> {
-        let above = LayerPath::try_from(folder);
-        let above = above.map_or_else(
-            |_| String::new(),
-            |above| format!("{}\0", fold(above.as_str())),
-        );
-        let files = self.files.range(above.clone()..);
-        files.map_while(move |(own, file)| Some((own.strip_prefix(&above)?, file)))
+    /// What layers have at a path.
+    fn own(&self, path: &ImagePath) -> Result<Known<&LaidFile>, InsideError> {
+        let Ok(own) = LayerPath::try_from(path) else {
+            return Ok(Known::Unknown);
+        };
+        Ok(self.drive()?.at(&fold(own.as_str())))
+    }
+
+    /// Whether nothing but the base has something to say about a path.
+    fn is_of_base(&self, path: &ImagePath) -> Result<bool, InsideError> {
+        Ok(self.own(path)? == Known::Unknown)
     }
 }
 
@@ -243,7 +278,7 @@ impl Inside for Laid<'_> {
         if !self.knows_files.clone()? {
             return Ok(Known::Unknown);
         }
-        match self.own(path) {
+        match self.own(path)? {
             Known::Present(laid) => Ok(Known::Present(laid.found())),
             Known::Absent => Ok(Known::Absent),
             Known::Unknown => self.base.file(path),
@@ -260,12 +295,14 @@ impl Inside for Laid<'_> {
             return Ok(Known::Absent);
         }
         let of_base = self.base.lies_in(folder)?.present().unwrap_or_default();
-        let is_seen = |file: &BaseFile| {
+        let mut found = Vec::with_capacity(of_base.len());
+        for file in of_base {
             let path = folder.join(&file.name);
-            path.map_or(true, |path| self.own(&path) == Known::Unknown)
-        };
-        let mut found: Vec<BaseFile> = of_base.into_iter().filter(is_seen).collect();
-        let own = self.own_below(folder);
+            if path.map_or(Ok(true), |path| self.is_of_base(&path))? {
+                found.push(file);
+            }
+        }
+        let own = self.drive()?.below(folder);
         let own = own.filter(|(inside, _)| !inside.contains('\0'));
         found.extend(own.map(|(_, laid)| laid.found()));
         Ok(Known::Present(found))
@@ -280,13 +317,15 @@ impl Inside for Laid<'_> {
             Known::Absent => Vec::new(),
             Known::Present(found) => found,
         };
-        let seen = of_base
-            .into_iter()
-            .filter(|(path, _)| self.own(path) == Known::Unknown);
-        let mut found: Vec<(ImagePath, BaseFile)> = seen.collect();
+        let mut found = Vec::with_capacity(of_base.len());
+        for (path, file) in of_base {
+            if self.is_of_base(&path)? {
+                found.push((path, file));
+            }
+        }
         let mut names = Vec::new();
         // A folder comes right before what is in it.
-        for (inside, laid) in self.own_below(path) {
+        for (inside, laid) in self.drive()?.below(path) {
             names.truncate(inside.matches('\0').count());
             names.push(&laid.name);
             if laid.what == What::Folder
@@ -300,7 +339,7 @@ impl Inside for Laid<'_> {
     }
 
     fn content(&self, path: &ImagePath) -> Result<Known<Vec<u8>>, InsideError> {
-        let source = match self.own(path) {
+        let source = match self.own(path)? {
             Known::Present(LaidFile {
                 what: What::File(source),
                 ..
