@@ -10,9 +10,7 @@ use super::descriptor::Security;
 use super::error::LayerError;
 use super::path::LayerPath;
 use super::settle::attributes;
-use crate::recipe::{
-    Download, FileSource, Kept, PlannedContent, PlannedEntry, PlannedFile, Unpack,
-};
+use crate::recipe::{FileSource, Kept, PlannedContent, PlannedEntry, PlannedFile, Unpack};
 use crate::windows::inside::Inside;
 use crate::windows::path::{ImagePath, fold};
 
@@ -102,12 +100,14 @@ impl Layer {
 
     /// Adds what is in an archive.
     fn unpacked(&mut self, file: &PlannedFile, unpack: &Unpack) -> Result<(), LayerError> {
-        if let FileSource::Download(download @ Download { content: None, .. }) = &file.source {
+        if let FileSource::Download(download) = &file.source
+            && download.content.is_none()
+        {
             // Until it is here it stands for what is in it.
             let name = download.url.rsplit('/').next().unwrap_or_default();
             let inside = file.target.join(name).unwrap_or(file.target.clone());
             if let Some(path) = layer_path(&inside)? {
-                self.file(path, download);
+                self.file(path, &**download);
             }
             return Ok(());
         }
@@ -131,7 +131,7 @@ impl From<&FileSource> for Source {
     fn from(source: &FileSource) -> Self {
         match source {
             FileSource::Disk(file) => Arc::clone(&file.path).into(),
-            FileSource::Download(file) => file.into(),
+            FileSource::Download(file) => (&**file).into(),
             FileSource::Member(member) => member.clone().into(),
             FileSource::Brought(file) => file.part.clone().into(),
             FileSource::Text(text) => Bytes::from(text.clone().into_bytes()).into(),

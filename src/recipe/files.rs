@@ -62,7 +62,7 @@ impl Recipe {
         } else if let Some(text) = &entry.url {
             let (download, name) = self.download(entry, text, values)?;
             own_name = name;
-            FileSource::Download(download)
+            FileSource::Download(Box::new(download))
         } else if let Some(text) = &entry.content {
             let content = self.resolve(text, values)?;
             self.encoded(content, entry.encoding.as_ref(), values)?

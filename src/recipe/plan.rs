@@ -229,7 +229,7 @@ impl Plan {
             .files
             .iter_mut()
             .filter_map(|file| match &mut file.source {
-                FileSource::Download(download) => Some(download),
+                FileSource::Download(download) => Some(&mut **download),
                 _ => None,
             });
         own.chain(

@@ -20,8 +20,8 @@ pub enum FileSource {
     Disk(OnDisk),
     /// The text itself.
     Text(String),
-    /// A file that a server has.
-    Download(Download),
+    /// A file that a server has; in a box, for it is large, and plans have many thousand others.
+    Download(Box<Download>),
     /// The bytes themselves, which are not text.
     #[serde(serialize_with = "as_size")]
     Bytes(Vec<u8>),
@@ -176,9 +176,9 @@ impl fmt::Display for FileSource {
         match self {
             Self::Disk(source) => write!(f, "{}", source.path.display()),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
-            Self::Download(Download { url, digest, .. }) => match digest {
-                Some(digest) => write!(f, "{url} ({digest})"),
-                None => f.write_str(url),
+            Self::Download(file) => match &file.digest {
+                Some(digest) => write!(f, "{} ({digest})", file.url),
+                None => f.write_str(&file.url),
             },
             Self::Member(member) => member.fmt(f),
             Self::Bytes(bytes) => write!(f, "{} bytes", bytes.len()),

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::file::FileEntry;
-use super::source::{Download, FileSource};
+use super::source::FileSource;
 use super::text::{Text, Values};
 use super::{Recipe, RecipeError};
 use crate::archive::{ArchiveError, Archives, Format, Selection, Unpacked};
@@ -85,7 +85,7 @@ impl Unpack {
 
     /// Whether the archive can be unpacked, if it is here.
     pub(super) fn check(&self, source: &FileSource) -> Result<(), ArchiveError> {
-        if matches!(source, FileSource::Download(Download { content: None, .. })) {
+        if matches!(source, FileSource::Download(download) if download.content.is_none()) {
             return Ok(());
         }
         self.entries(source).map(drop)

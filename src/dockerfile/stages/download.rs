@@ -62,7 +62,7 @@ impl Evaluation<'_> {
             place: format!("{}:{}", stages.file.display(), step.line),
         };
         want.added_to(&mut self.wants, text);
-        let content = PlannedContent::File(FileSource::Download(download));
+        let content = PlannedContent::File(FileSource::Download(Box::new(download)));
         draft.put(path, content).map_err(failed)
     }
 

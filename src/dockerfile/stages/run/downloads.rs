@@ -38,7 +38,10 @@ impl Running<'_> {
             place: self.fetching.place.to_owned(),
         };
         want.added_to(self.fetching.wants, url);
-        self.put(path, PlannedContent::File(FileSource::Download(download)));
+        self.put(
+            path,
+            PlannedContent::File(FileSource::Download(Box::new(download))),
+        );
         Ok(())
     }
 
@@ -85,11 +88,13 @@ impl Running<'_> {
                 format!("cannot read {path} for its digest: {error}"),
             )
         };
+        let is_asked_for = |known: &&Digest| known.algorithm().as_ref() == name(algorithm);
         let found = match self.tree.made(path).map(|entry| &entry.content) {
-            Some(PlannedContent::File(FileSource::Download(Download {
-                digest: Some(known),
-                ..
-            }))) if known.algorithm().as_ref() == name(algorithm) => known.to_string(),
+            Some(PlannedContent::File(FileSource::Download(download)))
+                if let Some(known) = download.digest.as_ref().filter(is_asked_for) =>
+            {
+                known.to_string()
+            }
             Some(PlannedContent::File(source)) => {
                 let read = reader(source).and_then(|reader| digest_of(reader, algorithm));
                 read.map_err(unreadable)?
