@@ -137,7 +137,7 @@ impl Instructions {
         let layers = layers.filter(|layer| layer.entries.iter().any(PlannedEntry::is_download));
         let entries = layers.flat_map(|layer| &mut Arc::make_mut(layer).entries);
         entries.filter_map(|entry| match &mut entry.content {
-            PlannedContent::File(FileSource::Download(download)) => Some(&mut **download),
+            PlannedContent::File(source) => source.download_mut(),
             _ => None,
         })
     }

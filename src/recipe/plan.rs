@@ -228,10 +228,7 @@ impl Plan {
         let own = self
             .files
             .iter_mut()
-            .filter_map(|file| match &mut file.source {
-                FileSource::Download(download) => Some(&mut **download),
-                _ => None,
-            });
+            .filter_map(|file| file.source.download_mut());
         own.chain(
             self.instructions
                 .iter_mut()

@@ -123,6 +123,14 @@ impl Serialize for Brought {
 }
 
 impl FileSource {
+    /// The file that a server has, where it is one.
+    pub(super) fn download_mut(&mut self) -> Option<&mut Download> {
+        match self {
+            Self::Download(download) => Some(download),
+            _ => None,
+        }
+    }
+
     /// Opens it as an archive; none where it is not one.
     pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let place = match self {

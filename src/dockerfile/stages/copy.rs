@@ -35,7 +35,7 @@ impl<'a> Draft<'a> {
     /// What is at a path after all so far.
     fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, String> {
         match self.entries.get(&key(path)) {
-            Some(entry) => Ok(kind_of(&entry.content).map_or(Known::Absent, Known::Present)),
+            Some(entry) => Ok(kind_of(&entry.content)),
             None => self.tree.kind(path).map_err(|error| in_one_line(&error)),
         }
     }

@@ -121,7 +121,7 @@ impl Tree {
         }
         let own = key(path);
         if let Some(entry) = self.made.get(&own) {
-            return Ok(kind_of(&entry.content).map_or(Known::Absent, Known::Present));
+            return Ok(kind_of(&entry.content));
         }
         if self.is_cut(path) {
             return Ok(Known::Absent);
@@ -260,7 +260,7 @@ impl Tree {
         }
         let made = self.made_in(folder);
         let mut found: Vec<(String, Kind)> = made
-            .filter_map(|(name, entry)| Some((name.to_owned(), kind_of(&entry.content)?)))
+            .filter_map(|(name, entry)| Some((name.to_owned(), kind_of(&entry.content).present()?)))
             .collect();
         if !self.is_own(folder)? && !self.is_cut(folder) {
             let of_base = match self.base.lies_in(folder)? {
@@ -333,13 +333,13 @@ fn keys_above(key: &str) -> impl Iterator<Item = &str> {
     key.match_indices('\0').map(|(at, _)| &key[..at])
 }
 
-/// What is there; none where something is gone.
-pub(super) fn kind_of(content: &PlannedContent) -> Option<Kind> {
+/// What is there; nothing where something is gone.
+pub(super) fn kind_of(content: &PlannedContent) -> Known<Kind> {
     match content {
-        PlannedContent::Folder => Some(Kind::Folder),
-        PlannedContent::File(_) => Some(Kind::File),
-        PlannedContent::Link { .. } => Some(Kind::Link),
-        PlannedContent::Deleted => None,
+        PlannedContent::Folder => Known::Present(Kind::Folder),
+        PlannedContent::File(_) => Known::Present(Kind::File),
+        PlannedContent::Link { .. } => Known::Present(Kind::Link),
+        PlannedContent::Deleted => Known::Absent,
     }
 }
 
