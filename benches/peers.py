@@ -239,18 +239,27 @@ class Bench:
         self.with_registry("/dev/shm", work)
 
     def code(self):
-        self.written("source code", write_code)
+        """What cargo has fetched."""
+        cache = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo"))
+        kinds = {".rs", ".md", ".toml", ".json", ".txt", ".c", ".h"}
+        self.copied("source code", cache / "registry/src", kinds)
 
     def site(self):
-        self.written("a site in HTML", write_site)
+        """Rust's documentation, which rustup installs beside the compiler."""
+        root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
+        self.copied("a site in HTML", Path(root) / "share/doc/rust/html", {".html", ".js", ".css", ".svg"})
 
-    def written(self, what, write):
+    def copied(self, what, sources, kinds):
         def work(registry, folder, *others):
             context = folder / "context"
-            megabytes = write(context, registry.host) / 1e6
+            megabytes = copy_some(sources, kinds, context / "text") / 1e6
+            write_dockerfile(context, registry.host)
             self.layer(f"{megabytes:.0f} MB of {what}", context, folder, *others)
 
-        self.with_registry("/dev/shm", work)
+        if sources.is_dir():
+            self.with_registry("/dev/shm", work)
+        else:
+            print(f"{sources} is not there: no row for {what}")
 
     def layer(self, what, context, folder, wincimg, crane, buildkit):
         """A folder to a pushed layer."""
@@ -355,22 +364,6 @@ def write_text(context, registry):
     """250 MB in 12,000 files."""
     dockerfile.write_text(context / "text", 12_000, 20_833)
     write_dockerfile(context, registry)
-
-
-def write_code(context, registry):
-    """Source code from cargo's cache."""
-    sources = Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "registry/src"
-    written = copy_some(sources, {".rs", ".md", ".toml", ".json", ".txt", ".c", ".h"}, context / "text")
-    write_dockerfile(context, registry)
-    return written
-
-
-def write_site(context, registry):
-    """A static site: Rust's documentation, which rustup installs beside the compiler."""
-    root = subprocess.run(["rustc", "--print", "sysroot"], capture_output=True, text=True, check=True).stdout.strip()
-    written = copy_some(Path(root) / "share/doc/rust/html", {".html", ".js", ".css", ".svg"}, context / "text")
-    write_dockerfile(context, registry)
-    return written
 
 
 def copy_some(sources, kinds, target):
