@@ -338,7 +338,7 @@ fn the_context_is_laid_out_like_the_drive() {
     let mut plan = plan();
     plan.files = vec![
         file(
-            FileSource::Disk(OnDisk {
+            FileSource::Folder(OnDisk {
                 top: folder.path().into(),
                 path: folder.path().join("site").into(),
             }),

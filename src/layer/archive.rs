@@ -3,112 +3,96 @@
 //! Files in archives come behind all else: each archive is read in its own order.
 
 use std::fs::{self, File};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::path::Path;
-use std::thread;
 
-use super::content::{Content, Layer, Source};
+use super::arranged::Arranged;
+use super::content::{Content, Source};
 use super::error::LayerError;
 use super::header::{self, BLOCK};
-use super::order;
-use super::pipeline::{Blocks, Stream, WriteOptions, Written};
+use super::pipeline::Stream;
 use crate::archive::{self, ArchiveError};
 use crate::files;
 
 const ZEROS: [u8; 2 * BLOCK] = [0; 2 * BLOCK];
 
-impl Layer {
-    /// Writes the layer as a blob to `sink`. Equal layers become equal bytes, on any number of
-    /// cores; after an error the sink holds an unusable part of a blob.
-    pub fn write<W: Write + Send>(
-        &self,
-        mut sink: W,
-        options: &WriteOptions,
-    ) -> Result<Written, LayerError> {
-        thread::scope(|scope| {
-            let mut blocks = Blocks::new(scope, &mut sink, options);
-            write(self, &mut blocks)?;
-            blocks.finish()
-        })
-    }
-}
-
-/// Writes a layer's entries, in their order.
-pub(super) fn write<S: Stream>(layer: &Layer, blocks: &mut S) -> Result<(), LayerError> {
-    let items = &order::of_stream(layer.items()?);
-    let timestamp = layer.timestamp;
-    let mut headers = Vec::new();
-    let mut members = Vec::new();
-    for item in items {
-        blocks.check_cancelled()?;
-        let mut begin = |size, blocks: &mut S| {
-            header::encode(item, size, timestamp, &mut headers);
-            blocks.write(&headers)
-        };
-        let size = match item.content {
-            Content::File(Source::Path(path)) => {
-                let open = OpenFile::at(path)?;
-                begin(open.size, blocks)?;
-                open.copy(blocks)?
-            }
-            Content::File(Source::Part(part)) => {
-                begin(part.length(), blocks)?;
-                let mut source = part.open().map_err(LayerError::Write)?;
-                let mut left = part.length();
-                while left > 0 {
-                    let room = blocks.room()?;
-                    let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
-                    source
-                        .read_exact(&mut room[..most])
-                        .map_err(LayerError::Write)?;
-                    blocks.advance(most);
-                    left -= most as u64;
+impl Arranged<'_> {
+    /// Writes the entries in the order of the stream.
+    pub(super) fn stream_to<S: Stream>(&self, blocks: &mut S) -> Result<(), LayerError> {
+        let timestamp = self.layer.timestamp;
+        let mut headers = Vec::new();
+        let mut members = Vec::new();
+        for item in self.in_stream() {
+            blocks.check_cancelled()?;
+            let mut begin = |size, blocks: &mut S| {
+                header::encode(item, size, timestamp, &mut headers);
+                blocks.write(&headers)
+            };
+            let size = match item.content {
+                Content::File(Source::Path(path)) => {
+                    let open = OpenFile::at(path)?;
+                    begin(open.size, blocks)?;
+                    open.copy(blocks)?
                 }
-                part.length()
-            }
-            Content::File(Source::Lacking { url, .. }) => {
-                return Err(LayerError::Lacking(url.clone()));
-            }
-            Content::File(Source::Member(member)) => {
-                members.push((item, member));
-                continue;
-            }
-            Content::File(Source::Bytes(bytes)) => {
-                begin(bytes.len() as u64, blocks)?;
-                blocks.write(bytes)?;
-                bytes.len() as u64
-            }
-            Content::Directory | Content::Symlink { .. } | Content::Deletion => {
-                begin(0, blocks)?;
-                0
-            }
-        };
-        blocks.write(padding(size))?;
-    }
-    let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
-    archive::read(&sources, |place, content| {
-        blocks.check_cancelled()?;
-        let (item, member) = &members[place];
-        let size = member.size();
-        header::encode(item, size, timestamp, &mut headers);
-        blocks.write(&headers)?;
-        let mut left = size;
-        while left > 0 {
-            let room = blocks.room()?;
-            let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
-            match content.read(&mut room[..most]) {
-                Ok(read) => {
-                    blocks.advance(read);
-                    left -= read as u64;
+                Content::File(Source::Part(part)) => {
+                    begin(part.length(), blocks)?;
+                    let mut source = part.open().map_err(LayerError::Write)?;
+                    let mut left = part.length();
+                    while left > 0 {
+                        let room = blocks.room()?;
+                        let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
+                        source
+                            .read_exact(&mut room[..most])
+                            .map_err(LayerError::Write)?;
+                        blocks.advance(most);
+                        left -= most as u64;
+                    }
+                    part.length()
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(ArchiveError::of_content(error, "the archive").into()),
-            }
+                Content::File(Source::Lacking { url, .. }) => {
+                    return Err(LayerError::Lacking(url.clone()));
+                }
+                Content::File(Source::Member(member)) => {
+                    members.push((item, member));
+                    continue;
+                }
+                Content::File(Source::Bytes(bytes)) => {
+                    begin(bytes.len() as u64, blocks)?;
+                    blocks.write(bytes)?;
+                    bytes.len() as u64
+                }
+                Content::Directory | Content::Symlink { .. } | Content::Deletion => {
+                    begin(0, blocks)?;
+                    0
+                }
+            };
+            blocks.write(padding(size))?;
         }
-        blocks.write(padding(size))
-    })?;
-    // Two empty blocks end an archive.
-    blocks.write(&ZEROS)
+        let sources: Vec<_> = members.iter().map(|(_, member)| *member).collect();
+        archive::read(&sources, |place, content| {
+            blocks.check_cancelled()?;
+            let (item, member) = &members[place];
+            let size = member.size();
+            header::encode(item, size, timestamp, &mut headers);
+            blocks.write(&headers)?;
+            let mut left = size;
+            while left > 0 {
+                let room = blocks.room()?;
+                let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
+                match content.read(&mut room[..most]) {
+                    Ok(read) => {
+                        blocks.advance(read);
+                        left -= read as u64;
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(ArchiveError::of_content(error, "the archive").into()),
+                }
+            }
+            blocks.write(padding(size))
+        })?;
+        // Two empty blocks end an archive.
+        blocks.write(&ZEROS)
+    }
 }
 
 fn padding(size: u64) -> &'static [u8] {

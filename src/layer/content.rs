@@ -102,6 +102,16 @@ pub(super) struct Item<'a> {
     pub(super) attributes: Option<u32>,
 }
 
+impl Item<'_> {
+    /// How many bytes it has; none of what is no file.
+    pub(super) fn length(&self) -> u64 {
+        match self.content {
+            Content::File(source) => source.length(),
+            _ => 0,
+        }
+    }
+}
+
 impl Layer {
     /// An empty layer whose entries will all carry `timestamp`, in seconds since 1970.
     pub fn new(timestamp: u64) -> Self {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
+use std::slice;
 
 use serde::Serialize;
 
@@ -13,7 +14,7 @@ use super::error::LayerError;
 use crate::archive::{self, ArchiveError, Member};
 use crate::files;
 use crate::net::{Digest, Hasher, sha256};
-use crate::recipe::{Instructions, Plan};
+use crate::recipe::{FileSource, Instructions, Plan, PlannedContent};
 
 /// How much of a file is read to see whether it has a private key.
 const KEY_LIMIT: u64 = 64 * 1024;
@@ -142,9 +143,19 @@ fn digest_of(from: &mut impl Read) -> io::Result<Digest> {
 /// What among a plan's files looks like a secret: where each is on disk.
 pub fn secrets(plan: &Plan) -> Result<BTreeSet<String>, LayerError> {
     let mut found = BTreeSet::new();
-    for layer in layers(plan)? {
-        found.extend(layer.drive()?.into_iter().filter_map(secret));
+    let mut rest = Layer::new(0);
+    let steps = plan.instructions.iter().flat_map(Instructions::layers);
+    for entry in steps.flat_map(|step| &step.entries) {
+        // Of these there may be a hundred thousand, and nothing but their names is looked at.
+        if let PlannedContent::File(FileSource::Disk(file)) = &entry.content {
+            let names = entry.path.components().iter().map(String::as_str);
+            found.extend(secret(names, &file.path));
+        } else {
+            rest.planned_entries(slice::from_ref(entry))?;
+        }
     }
+    rest.planned_files(&plan.files)?;
+    found.extend(rest.secrets());
     Ok(found)
 }
 
@@ -162,12 +173,22 @@ fn layers(plan: &Plan) -> Result<Vec<Layer>, LayerError> {
     Ok(layers)
 }
 
-/// Where something is that looks like a secret; a `.git` for all that is in it.
-fn secret((path, content): (String, &Content)) -> Option<String> {
-    let Content::File(Source::Path(file)) = content else {
-        return None;
-    };
-    if let Some(below) = path.split('/').rev().position(is_git) {
+impl Layer {
+    fn secrets(&self) -> impl Iterator<Item = String> {
+        self.files.iter().filter_map(|entry| match &entry.content {
+            Content::File(Source::Path(file)) => secret(entry.path.as_str().split('/'), file),
+            _ => None,
+        })
+    }
+}
+
+/// Where a file is that looks like a secret by the names of its path in the image; a `.git` for all
+/// that is in it.
+fn secret<'a>(
+    names: impl DoubleEndedIterator<Item = &'a str> + Clone,
+    file: &Path,
+) -> Option<String> {
+    if let Some(below) = names.clone().rev().position(is_git) {
         let repository = file.ancestors().nth(below).filter(|folder| {
             let name = folder.file_name().and_then(|name| name.to_str());
             name.is_some_and(is_git)
@@ -175,7 +196,7 @@ fn secret((path, content): (String, &Content)) -> Option<String> {
         // A file may have come there from elsewhere.
         return Some(repository.unwrap_or(file).display().to_string());
     }
-    let name = path.rsplit('/').next()?.to_ascii_lowercase();
+    let name = names.last()?.to_ascii_lowercase();
     let is_secret = match name.as_str() {
         ".env" | "id_rsa" | "id_dsa" | "id_ecdsa" | "id_ed25519" => true,
         name => match name.rsplit_once('.')?.1 {
@@ -229,8 +250,7 @@ mod tests {
         }
         let mut layer = Layer::new(0);
         layer.folder(folder.path(), None).unwrap();
-        let entries = layer.drive().unwrap();
-        let found: BTreeSet<String> = entries.into_iter().filter_map(secret).collect();
+        let found: BTreeSet<String> = layer.secrets().collect();
         let inside = |path: &String| {
             let inside = PathBuf::from(path);
             let inside = inside.strip_prefix(folder.path()).unwrap();

@@ -27,6 +27,7 @@
 //! ```
 
 mod archive;
+mod arranged;
 mod blob_buffer;
 mod compress;
 mod content;
@@ -60,6 +61,7 @@ pub use crate::archive::tar::{
     EntryKind, Limits, ReadError, TarEntry as LayerEntry, TarReader as LayerReader, decompressed,
 };
 
+pub use arranged::Arranged;
 pub use blob_buffer::{BlobBuffer, BufferedBlob};
 pub use compress::Compression;
 pub use content::{Content, Layer, LinkTo, Source};

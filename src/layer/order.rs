@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::content::{Content, Item, Source};
+use super::content::{Content, Item};
 use super::path::fold;
 
 /// Where something comes; what is at the same place stays in its order.
@@ -19,18 +19,17 @@ enum Place<'a> {
     OfKind(&'a str),
 }
 
-/// Puts entries, which come with folders before what is in them, in the order of the stream. Hives
-/// stay where they are.
-pub(super) fn of_stream(items: Vec<Item<'_>>) -> Vec<Item<'_>> {
+/// The places of entries, which come with folders before what is in them, in the order of the stream.
+/// Hives stay where they are. To tell the length of an entry's content may mean to ask the disk.
+pub(super) fn of_stream(items: &[Item], length: impl Fn(usize) -> u64) -> Vec<usize> {
     let names: Vec<Option<String>> = items.iter().map(file_name).collect();
     let mut of_name = HashMap::<&str, usize>::new();
     for name in names.iter().flatten() {
         *of_name.entry(name).or_default() += 1;
     }
-    // Asking for a size may ask the disk.
-    let sizes = items.iter().zip(&names).map(|(item, name)| {
+    let sizes = names.iter().enumerate().map(|(place, name)| {
         let name = name.as_deref().filter(|name| of_name[name] > 1)?;
-        Some((name, source(item)?.length()))
+        Some((name, length(place)))
     });
     let sizes: Vec<Option<(&str, u64)>> = sizes.collect();
     let mut alike = HashMap::<(&str, u64), usize>::new();
@@ -48,23 +47,15 @@ pub(super) fn of_stream(items: Vec<Item<'_>>) -> Vec<Item<'_>> {
             }
             (Some(name), _) => Place::OfKind(name.rsplit_once('.').map_or("", |(_, kind)| kind)),
         });
-    let mut all: Vec<(Place, Item)> = places.zip(items).collect();
-    all.sort_by(|(one, _), (other, _)| one.cmp(other));
-    all.into_iter().map(|(_, item)| item).collect()
+    let mut all: Vec<(Place, usize)> = places.zip(0..).collect();
+    all.sort();
+    all.into_iter().map(|(_, place)| place).collect()
 }
 
-/// What a file's bytes come from; none of hives and of what is no file.
-fn source<'a>(item: &Item<'a>) -> Option<&'a Source> {
-    match item.content {
-        Content::File(source) if item.name.starts_with("Files/") => Some(source),
-        _ => None,
-    }
-}
-
-/// A file's name as Windows compares it.
+/// A file's name as Windows compares it; none of hives and of what is no file.
 fn file_name(item: &Item) -> Option<String> {
-    source(item)?;
-    Some(fold(item.name.rsplit('/').next().unwrap_or_default()))
+    let is_file = matches!(item.content, Content::File(_)) && item.name.starts_with("Files/");
+    is_file.then(|| fold(item.name.rsplit('/').next().unwrap_or_default()))
 }
 
 #[cfg(test)]
@@ -72,7 +63,6 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used)]
 
     use super::super::{Layer, LinkTo};
-    use super::*;
 
     #[test]
     fn twins_come_together_behind_all_else_and_the_rest_by_kind() {
@@ -93,8 +83,11 @@ mod tests {
         let link = "c/link".parse().unwrap();
         layer.symlink(link, "../Z", LinkTo::File).unwrap();
         layer.delete("a/old".parse().unwrap());
-        let items = of_stream(layer.items().unwrap());
-        let names: Vec<&str> = items.iter().map(|item| item.name.as_str()).collect();
+        let arranged = layer.arranged().unwrap();
+        let names: Vec<&str> = arranged
+            .in_stream()
+            .map(|item| item.name.as_str())
+            .collect();
         assert_eq!(
             names,
             [

@@ -52,9 +52,7 @@ impl Layer {
     }
 
     fn planned_entry(&mut self, entry: &PlannedEntry) -> Result<(), LayerError> {
-        if let PlannedContent::File(FileSource::Disk(source)) = &entry.content
-            && source.path.is_dir()
-        {
+        if let PlannedContent::File(FileSource::Folder(source)) = &entry.content {
             return self.folder_of(source, layer_path(&entry.path)?.as_ref());
         }
         let path = LayerPath::try_from(&entry.path)?;
@@ -88,7 +86,7 @@ impl Layer {
         }
         let path = layer_path(&file.target)?;
         match (&file.source, path) {
-            (FileSource::Disk(source), path) if source.path.is_dir() => {
+            (FileSource::Folder(source), path) => {
                 self.folder_of(source, path.as_ref())?;
             }
             (source, Some(path)) => self.file(path, source),
@@ -130,7 +128,7 @@ impl Layer {
 impl From<&FileSource> for Source {
     fn from(source: &FileSource) -> Self {
         match source {
-            FileSource::Disk(file) => Arc::clone(&file.path).into(),
+            FileSource::Disk(file) | FileSource::Folder(file) => Arc::clone(&file.path).into(),
             FileSource::Download(file) => (&**file).into(),
             FileSource::Member(member) => member.clone().into(),
             FileSource::Brought(file) => file.part.clone().into(),

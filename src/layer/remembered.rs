@@ -9,7 +9,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use super::content::{Content, Layer, Source};
+use super::arranged::Arranged;
+use super::content::{Content, Source};
 use super::descriptor::Security;
 use super::unwritten::EDITION;
 use crate::files::Kept;
@@ -39,7 +40,7 @@ impl Remembered {
     }
 
     /// The stamp of a layer; none where nothing can be remembered of it.
-    pub fn stamp(&self, layer: &Layer) -> Option<Stamp> {
+    pub fn stamp(&self, layer: &mut Arranged) -> Option<Stamp> {
         self.0.as_ref()?;
         layer.stamp(SystemTime::now().checked_sub(STEP)?)
     }
@@ -64,9 +65,10 @@ impl Remembered {
     }
 }
 
-impl Layer {
+impl Arranged<'_> {
     /// None where a file was changed after `latest`, or is nothing that a name on disk leads to.
-    fn stamp(&self, latest: SystemTime) -> Option<Stamp> {
+    fn stamp(&mut self, latest: SystemTime) -> Option<Stamp> {
+        let mut lengths = Vec::with_capacity(self.items.len());
         let mut hasher = Hasher::default();
         // A length before each part: no two lists of parts are the same bytes.
         let mut add = |part: &[u8]| {
@@ -74,8 +76,9 @@ impl Layer {
             hasher.update(part);
         };
         add(&EDITION.to_le_bytes());
-        add(&self.timestamp.to_le_bytes());
-        for item in self.items().ok()? {
+        add(&self.layer.timestamp.to_le_bytes());
+        for item in &self.items {
+            let mut length = None;
             add(item.name.as_bytes());
             add(format!("{:?} {}", item.attributes, item.secured).as_bytes());
             add(item.security.map_or("", Security::base64).as_bytes());
@@ -84,19 +87,25 @@ impl Layer {
                 Content::Deletion => add(b"deletion"),
                 Content::Symlink { target, to } => add(format!("{to:?} {target}").as_bytes()),
                 Content::File(Source::Bytes(bytes)) => add(sha256(bytes).as_ref().as_bytes()),
-                Content::File(Source::Path(path)) => add(&identity(path, latest)?),
+                Content::File(Source::Path(path)) => {
+                    let (identity, size) = identity(path, latest)?;
+                    add(&identity);
+                    length = Some(size);
+                }
                 Content::File(Source::Part(_) | Source::Member(_) | Source::Lacking { .. }) => {
                     return None;
                 }
             }
+            lengths.push(length.unwrap_or_else(|| item.length()));
         }
+        self.lengths = Some(lengths);
         Some(Stamp(hasher.finish()))
     }
 }
 
-/// What tells a file from what it was before, and from any other.
+/// What tells a file from what it was before, and from any other; and its size, which is a part of it.
 #[cfg(unix)]
-fn identity(path: &Path, latest: SystemTime) -> Option<Vec<u8>> {
+fn identity(path: &Path, latest: SystemTime) -> Option<(Vec<u8>, u64)> {
     use std::fs;
     use std::os::unix::fs::MetadataExt;
 
@@ -119,12 +128,12 @@ fn identity(path: &Path, latest: SystemTime) -> Option<Vec<u8>> {
     for number in times {
         identity.extend_from_slice(&number.to_le_bytes());
     }
-    Some(identity)
+    Some((identity, data.size()))
 }
 
 /// Elsewhere what was written to a file can be hidden by setting its time back.
 #[cfg(not(unix))]
-fn identity(_: &Path, _: SystemTime) -> Option<Vec<u8>> {
+fn identity(_: &Path, _: SystemTime) -> Option<(Vec<u8>, u64)> {
     None
 }
 
@@ -134,6 +143,7 @@ mod tests {
 
     use std::fs::{self, File};
 
+    use super::super::Layer;
     use super::*;
 
     /// A folder, and a layer with one of its files.
@@ -151,6 +161,10 @@ mod tests {
         SystemTime::now() + Duration::from_mins(1)
     }
 
+    fn stamp(layer: &Layer) -> Option<Stamp> {
+        layer.arranged().unwrap().stamp(later())
+    }
+
     fn digest_of(stamp: Option<Stamp>) -> String {
         stamp.unwrap().0.to_string()
     }
@@ -159,8 +173,8 @@ mod tests {
     fn a_stamp_is_another_one_after_any_change() {
         let (folder, layer) = layer();
         let file = folder.path().join("file");
-        let first = digest_of(layer.stamp(later()));
-        assert_eq!(first, digest_of(layer.stamp(later())));
+        let first = digest_of(stamp(&layer));
+        assert_eq!(first, digest_of(stamp(&layer)));
         let mut stamps = vec![first];
         let modified = fs::metadata(&file).unwrap().modified().unwrap();
         // The same size and the same time: the inode's time tells.
@@ -168,12 +182,12 @@ mod tests {
         fs::write(&file, "two").unwrap();
         let opened = File::options().append(true).open(&file).unwrap();
         opened.set_modified(modified).unwrap();
-        stamps.push(digest_of(layer.stamp(later())));
+        stamps.push(digest_of(stamp(&layer)));
         // Another file with the old one's name.
         let other = folder.path().join("other");
         fs::write(&other, "two").unwrap();
         fs::rename(&other, &file).unwrap();
-        stamps.push(digest_of(layer.stamp(later())));
+        stamps.push(digest_of(stamp(&layer)));
         let changes: [fn(&mut Layer); 5] = [
             |layer| layer.delete("old".parse().unwrap()),
             |layer| layer.hive("System_Delta".parse().unwrap(), vec![1]),
@@ -184,7 +198,7 @@ mod tests {
         for change in changes {
             let mut layer = layer.clone();
             change(&mut layer);
-            stamps.push(digest_of(layer.stamp(later())));
+            stamps.push(digest_of(stamp(&layer)));
         }
         let count = stamps.len();
         stamps.sort();
@@ -196,10 +210,14 @@ mod tests {
     fn nothing_is_remembered_of_what_was_just_written_or_is_gone() {
         let (folder, layer) = layer();
         let remembered = Remembered::in_folder(&folder.path().join("cache"));
-        assert!(remembered.stamp(&layer).is_none());
+        assert!(remembered.stamp(&mut layer.arranged().unwrap()).is_none());
         fs::remove_file(folder.path().join("file")).unwrap();
-        assert!(layer.stamp(later()).is_none());
-        assert!(Remembered::default().stamp(&Layer::new(1)).is_none());
+        assert!(stamp(&layer).is_none());
+        assert!(
+            Remembered::default()
+                .stamp(&mut Layer::new(1).arranged().unwrap())
+                .is_none()
+        );
     }
 
     #[test]
@@ -207,7 +225,7 @@ mod tests {
         let (folder, layer) = layer();
         let cache = folder.path().join("cache");
         let remembered = Remembered::in_folder(&cache);
-        let stamp = layer.stamp(later()).unwrap();
+        let stamp = stamp(&layer).unwrap();
         assert_eq!(remembered.get(&stamp), None);
         let diff_id = sha256(b"tar");
         remembered.put(&stamp, &diff_id);

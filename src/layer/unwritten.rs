@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use super::archive::write;
+use super::arranged::Arranged;
 use super::compress::Compression;
 use super::content::{Content, Layer, Source};
 use super::error::LayerError;
@@ -33,7 +33,7 @@ pub fn inputs(diff_id: &Digest, compression: Compression) -> Digest {
     sha256(format!("wincimg layer {EDITION} {compression} {diff_id}\n").as_bytes())
 }
 
-impl Layer {
+impl Arranged<'_> {
     /// The digest of the tar that [`Self::write`] compresses. A thread reads the files, another one
     /// hashes.
     pub fn diff_id(&self, options: &WriteOptions) -> Result<Digest, LayerError> {
@@ -52,14 +52,16 @@ impl Layer {
                 full,
                 to_fill,
             };
-            let written = write(self, &mut blocks);
+            let written = self.stream_to(&mut blocks);
             let written = written.and_then(|()| blocks.pass_on());
             drop(blocks);
             let diff_id = hasher.join().map_err(|_| lost_thread())?;
             written.map(|()| diff_id)
         })
     }
+}
 
+impl Layer {
     /// Whether its files come to more than so many bytes, as far as that can be told without reading
     /// one.
     pub fn is_larger_than(&self, bytes: u64) -> bool {
@@ -163,7 +165,8 @@ mod tests {
         for layer in [layer(), Layer::new(1)] {
             let options = WriteOptions::default();
             let written = layer.write(std::io::sink(), &options).unwrap();
-            assert_eq!(layer.diff_id(&options).unwrap(), written.diff_id);
+            let arranged = layer.arranged().unwrap();
+            assert_eq!(arranged.diff_id(&options).unwrap(), written.diff_id);
         }
     }
 
@@ -172,7 +175,8 @@ mod tests {
         let mut layer = layer();
         let gone = std::path::PathBuf::from("/nonexistent/file");
         layer.file("gone".parse().unwrap(), gone);
-        let error = layer.diff_id(&WriteOptions::default()).unwrap_err();
+        let arranged = layer.arranged().unwrap();
+        let error = arranged.diff_id(&WriteOptions::default()).unwrap_err();
         assert!(matches!(error, LayerError::Read { .. }), "{error}");
     }
 

@@ -77,7 +77,9 @@ impl Plan {
             file.target.below(path).is_some()
                 || inside.is_some_and(|inside| match (&file.unpack, &file.source) {
                     (Some(unpack), source) => unpack.brings(source, inside),
-                    (None, FileSource::Disk(source)) => source.path.join(inside.join("/")).exists(),
+                    (None, FileSource::Folder(source)) => {
+                        source.path.join(inside.join("/")).exists()
+                    }
                     _ => false,
                 })
         };

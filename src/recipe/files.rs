@@ -48,8 +48,9 @@ impl Recipe {
         let mut own_name = None;
         let source = if let Some(text) = &entry.from {
             let source = self.in_recipe_folder(text, &self.resolve(text, values)?)?;
-            own_name = self.name_on_disk(text, &source)?;
-            FileSource::Disk(source)
+            let (source, name) = self.on_disk(text, source)?;
+            own_name = name;
+            source
         } else if let Some(text) = &entry.context {
             let resolved = self.resolve(text, values)?;
             let path = settings.context.join(self.relative(text, &resolved)?);
@@ -57,8 +58,9 @@ impl Recipe {
                 return Err(self.not_in_context(text, path, settings.context, source));
             }
             let source = self.within(text, settings.context, path)?;
-            own_name = self.name_on_disk(text, &source)?;
-            FileSource::Disk(source)
+            let (source, name) = self.on_disk(text, source)?;
+            own_name = name;
+            source
         } else if let Some(text) = &entry.url {
             let (download, name) = self.download(entry, text, values)?;
             own_name = name;
@@ -99,7 +101,7 @@ impl Recipe {
         }
         let into_folder = target_text.ends_with(['/', '\\']);
         let target = match (into_folder, own_name) {
-            (true, None) if !matches!(source, FileSource::Disk(_)) => {
+            (true, None) if !matches!(source, FileSource::Folder(_)) => {
                 return Err(self.error(&entry.to, "add the name of the file"));
             }
             (true, Some(name)) => target
@@ -165,8 +167,13 @@ impl Recipe {
         }
     }
 
-    /// The name that a file keeps when it goes into a folder; a folder's content has names of its own.
-    fn name_on_disk(&self, text: &Text, source: &OnDisk) -> Result<Option<String>, RecipeError> {
+    /// A file with the name that it keeps when it goes into a folder, or a folder, whose content has
+    /// names of its own.
+    fn on_disk(
+        &self,
+        text: &Text,
+        source: OnDisk,
+    ) -> Result<(FileSource, Option<String>), RecipeError> {
         let path = &source.path;
         let metadata =
             std::fs::metadata(path).map_err(|error| self.unreadable(text, path, &error))?;
@@ -180,10 +187,13 @@ impl Recipe {
             return Err(self.error(text, problem).with_hint(hint));
         }
         if metadata.is_dir() {
-            return Ok(None);
+            return Ok((FileSource::Folder(source), None));
         }
         match path.file_name().and_then(|name| name.to_str()) {
-            Some(name) => Ok(Some(name.to_owned())),
+            Some(name) => {
+                let name = name.to_owned();
+                Ok((FileSource::Disk(source), Some(name)))
+            }
             None => Err(self.error(
                 text,
                 format!("the name of {} is not Unicode", path.display()),

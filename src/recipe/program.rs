@@ -43,7 +43,7 @@ impl Recipe {
                 continue;
             };
             match &file.source {
-                FileSource::Disk(source) if !inside.is_empty() && source.path.is_dir() => {
+                FileSource::Folder(source) if !inside.is_empty() => {
                     match look(&source.path, inside) {
                         Ok(()) => return Ok(()),
                         Err(names) => lacking.push((&source.path, names)),

@@ -16,8 +16,11 @@ use crate::shim;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileSource {
-    /// A file or folder on disk.
+    /// A file on disk.
     Disk(OnDisk),
+    /// What is in a folder on disk.
+    #[serde(rename = "disk")]
+    Folder(OnDisk),
     /// The text itself.
     Text(String),
     /// A file that a server has; in a box, for it is large, and plans have many thousand others.
@@ -134,7 +137,7 @@ impl FileSource {
     /// Opens it as an archive; none where it is not one.
     pub fn archive(&self, archives: &Archives) -> Result<Option<Arc<Archive>>, ArchiveError> {
         let place = match self {
-            Self::Disk(file) => Place::Path(file.path.to_path_buf()),
+            Self::Disk(file) | Self::Folder(file) => Place::Path(file.path.to_path_buf()),
             Self::Brought(file) => Place::Part(file.part.clone()),
             Self::Download(file) => match &file.content {
                 Some(part) => Place::Part(part.clone()),
@@ -182,7 +185,7 @@ impl Embedded {
 impl fmt::Display for FileSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Disk(source) => write!(f, "{}", source.path.display()),
+            Self::Disk(source) | Self::Folder(source) => write!(f, "{}", source.path.display()),
             Self::Text(text) => write!(f, "a text of {} bytes", text.len()),
             Self::Download(file) => match &file.digest {
                 Some(digest) => write!(f, "{} ({digest})", file.url),

@@ -64,7 +64,7 @@ impl Place {
         path.extend(&whole.from);
         let mut layer = Layer::new(0);
         let file = PlannedFile {
-            source: FileSource::Disk(OnDisk {
+            source: FileSource::Folder(OnDisk {
                 top: self.folder.as_path().into(),
                 path: path.into(),
             }),
@@ -115,7 +115,9 @@ pub(super) fn write(
 ) -> Result<Own, Unsayable> {
     let mut on_disk: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for entry in entries {
-        if let PlannedContent::File(FileSource::Disk(file)) = &entry.content {
+        if let PlannedContent::File(FileSource::Disk(file) | FileSource::Folder(file)) =
+            &entry.content
+        {
             let names = place.names(file);
             let names = names.ok_or_else(|| Box::new(outside(file, &place.folder)))?;
             on_disk.insert(key(&entry.path), names);
@@ -167,7 +169,7 @@ pub(super) fn write(
                 let help = "put the folder with the link beside the recipe, and COPY that";
                 return Err(Reason::new(why, help).into());
             }
-            PlannedContent::File(FileSource::Disk(_)) => {
+            PlannedContent::File(FileSource::Disk(_) | FileSource::Folder(_)) => {
                 let names = on_disk.get(&at).map(|names| names.join("/"));
                 format!("from = {}", text(&names.unwrap_or_default()))
             }

@@ -514,7 +514,7 @@ fn bytes(source: &FileSource) -> Option<Vec<u8>> {
         FileSource::Download(file) => of_part(file.content.as_ref()?),
         FileSource::Member(member) => member.bytes(LONGEST).ok(),
         FileSource::Brought(file) => of_part(&file.part),
-        FileSource::Embedded(_) => None,
+        FileSource::Folder(_) | FileSource::Embedded(_) => None,
     }
 }
 

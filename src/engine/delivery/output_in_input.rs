@@ -7,11 +7,11 @@ use crate::recipe::{FileSource, PlannedFile};
 /// The folder that goes into an image, where the output would go into that folder: the next image
 /// would hold this one, and so on. What `.dockerignore` leaves out does no harm.
 pub(super) fn folder_around<'a>(output: &Path, file: &'a PlannedFile) -> Option<&'a Path> {
-    let FileSource::Disk(source) = &file.source else {
+    let FileSource::Folder(source) = &file.source else {
         return None;
     };
     let folder = &*source.path;
-    let real = folder.canonicalize().ok().filter(|path| path.is_dir())?;
+    let real = folder.canonicalize().ok()?;
     let output = real_path(output)?;
     let inside = output.strip_prefix(&real).ok()?.to_str()?;
     // Rules that cannot be read are told when the folder is.

@@ -366,10 +366,11 @@ fn write(
         cancelled: &options.cancelled,
         progress: task.as_ref(),
     };
+    let mut layer = layer.arranged()?;
     // Before a file is read: one that is changed meanwhile has another stamp.
-    let stamp = options.held.stamp(layer);
+    let stamp = options.held.stamp(&mut layer);
     let stamp = stamp.as_ref();
-    let is_changed = match options.held.find(layer, stamp, &how)? {
+    let is_changed = match options.held.find(&layer, stamp, &how)? {
         Found::There(held) => {
             task.done("unchanged");
             return Ok(held.into_added());

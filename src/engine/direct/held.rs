@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use crate::diagnose::in_one_line;
 use crate::engine::inputs::INPUTS;
-use crate::layer::{Compression, Layer, LayerError, Remembered, Stamp, WriteOptions, inputs};
+use crate::layer::{Arranged, Compression, LayerError, Remembered, Stamp, WriteOptions, inputs};
 use crate::oci::document::{Descriptor, Digest, Document, Image, media_type};
 use crate::oci::remote::Registry;
 use crate::oci::store::{Location, Source, StoreError};
@@ -100,7 +100,7 @@ impl Held {
     }
 
     /// What a layer is remembered by that is worth a look.
-    pub(super) fn stamp(&self, layer: &Layer) -> Option<Stamp> {
+    pub(super) fn stamp(&self, layer: &mut Arranged<'_>) -> Option<Stamp> {
         let is_worth_it = self.asked.is_some() && layer.is_larger_than(WORTH_A_LOOK);
         is_worth_it.then(|| self.remembered.stamp(layer)).flatten()
     }
@@ -116,7 +116,7 @@ impl Held {
     /// code.
     pub(super) fn find(
         &self,
-        layer: &Layer,
+        layer: &Arranged<'_>,
         stamp: Option<&Stamp>,
         options: &WriteOptions<'_>,
     ) -> Result<Found, LayerError> {

@@ -144,7 +144,7 @@ fn name(algorithm: Algorithm) -> &'static str {
 fn reader(source: &FileSource) -> io::Result<Box<dyn Read + '_>> {
     let lacking = |url: &str| io::Error::other(format!("{url} is not downloaded"));
     Ok(match source {
-        FileSource::Disk(file) => {
+        FileSource::Disk(file) | FileSource::Folder(file) => {
             let file: File = files::open(&file.path)?;
             Box::new(file)
         }
