@@ -19,6 +19,11 @@ pub(super) struct Draft<'a> {
     entries: BTreeMap<String, PlannedEntry>,
 }
 
+/// What was at a path before the instruction.
+fn kind_below(tree: &Tree, path: &ImagePath) -> Result<Known<Kind>, String> {
+    tree.kind(path).map_err(|error| in_one_line(&error))
+}
+
 impl<'a> Draft<'a> {
     pub(super) fn new(tree: &'a Tree) -> Self {
         Self {
@@ -36,7 +41,7 @@ impl<'a> Draft<'a> {
     fn kind(&self, path: &ImagePath) -> Result<Known<Kind>, String> {
         match self.entries.get(&key(path)) {
             Some(entry) => Ok(kind_of(&entry.content)),
-            None => self.tree.kind(path).map_err(|error| in_one_line(&error)),
+            None => kind_below(self.tree, path),
         }
     }
 
@@ -49,7 +54,12 @@ impl<'a> Draft<'a> {
             };
         }
         let is_folder = content == PlannedContent::Folder;
-        match self.kind(&path)? {
+        let place = self.entries.entry(key(&path));
+        let kind = match &place {
+            Entry::Occupied(known) => kind_of(&known.get().content),
+            Entry::Vacant(_) => kind_below(self.tree, &path)?,
+        };
+        match kind {
             Known::Present(Kind::Folder) if !is_folder => {
                 return Err(format!("{path} is a folder, which a file cannot replace"));
             }
@@ -58,7 +68,7 @@ impl<'a> Draft<'a> {
             }
             _ => {}
         }
-        match self.entries.entry(key(&path)) {
+        match place {
             Entry::Occupied(mut known) => known.get_mut().content = content,
             Entry::Vacant(place) => {
                 place.insert(PlannedEntry { path, content });
