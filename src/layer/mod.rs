@@ -42,6 +42,7 @@ mod order;
 mod path;
 mod pipeline;
 mod planned;
+mod reading;
 mod remembered;
 mod settle;
 mod split;

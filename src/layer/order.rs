@@ -19,37 +19,48 @@ enum Place<'a> {
     OfKind(&'a str),
 }
 
-/// The places of entries, which come with folders before what is in them, in the order of the stream.
+/// The numbers of entries, which come with folders before what is in them, in the order of the stream.
 /// Hives stay where they are. To tell the length of an entry's content may mean to ask the disk.
 pub(super) fn of_stream(items: &[Item], length: impl Fn(usize) -> u64) -> Vec<usize> {
     let names: Vec<Option<String>> = items.iter().map(file_name).collect();
-    let mut of_name = HashMap::<&str, usize>::new();
+    let sizes = sizes_of_twins(&names, length);
+    let place = |number: &usize| match (&names[*number], sizes[*number]) {
+        (None, _) => Place::BeforeFiles,
+        (Some(name), Some(size)) => Place::WithTwins { name, size },
+        (Some(name), None) => Place::OfKind(name.rsplit_once('.').map_or("", |(_, kind)| kind)),
+    };
+    let mut stream: Vec<usize> = (0..items.len()).collect();
+    stream.sort_by(|one, other| place(one).cmp(&place(other)));
+    stream
+}
+
+/// The sizes of the files that have twins.
+fn sizes_of_twins(names: &[Option<String>], length: impl Fn(usize) -> u64) -> Vec<Option<u64>> {
+    let mut of_name = HashMap::<&str, u32>::new();
     for name in names.iter().flatten() {
         *of_name.entry(name).or_default() += 1;
     }
-    let sizes = names.iter().enumerate().map(|(place, name)| {
-        let name = name.as_deref().filter(|name| of_name[name] > 1)?;
-        Some((name, length(place)))
+    let sizes = names.iter().enumerate().map(|(number, name)| {
+        let is_one_of_many = name.as_deref().is_some_and(|name| of_name[name] > 1);
+        is_one_of_many.then(|| length(number))
     });
-    let sizes: Vec<Option<(&str, u64)>> = sizes.collect();
-    let mut alike = HashMap::<(&str, u64), usize>::new();
-    for file in sizes.iter().flatten() {
-        *alike.entry(*file).or_default() += 1;
+    let mut sizes: Vec<Option<u64>> = sizes.collect();
+    // There may be a hundred thousand names.
+    drop(of_name);
+    let mut alike = HashMap::<(&str, u64), u32>::new();
+    for file in names.iter().zip(&sizes) {
+        if let (Some(name), Some(size)) = file {
+            *alike.entry((name, *size)).or_default() += 1;
+        }
     }
-    let places = names
-        .iter()
-        .zip(&sizes)
-        .map(|(name, size)| match (name, size) {
-            (None, _) => Place::BeforeFiles,
-            (Some(_), Some((name, size))) if alike[&(*name, *size)] > 1 => {
-                let (name, size) = (*name, *size);
-                Place::WithTwins { name, size }
-            }
-            (Some(name), _) => Place::OfKind(name.rsplit_once('.').map_or("", |(_, kind)| kind)),
-        });
-    let mut all: Vec<(Place, usize)> = places.zip(0..).collect();
-    all.sort();
-    all.into_iter().map(|(_, place)| place).collect()
+    for (name, size) in names.iter().zip(&mut sizes) {
+        if let (Some(name), Some(own)) = (name, *size)
+            && alike[&(name.as_str(), own)] == 1
+        {
+            *size = None;
+        }
+    }
+    sizes
 }
 
 /// A file's name as Windows compares it; none of hives and of what is no file.
