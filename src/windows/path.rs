@@ -78,11 +78,16 @@ pub fn name_problem(name: &str) -> Option<&'static str> {
 /// before their children and keep a folder's content together.
 pub fn fold(path: &str) -> String {
     if path.is_ascii() {
-        return path.to_ascii_uppercase().replace('/', "\0");
+        let mut key = path.replace('/', "\0");
+        key.make_ascii_uppercase();
+        return key;
     }
-    path.chars()
-        .map(|c| if c == '/' { '\0' } else { upper(c) })
-        .collect()
+    folded(path).collect()
+}
+
+/// The same, where the key itself is not needed.
+pub fn folded(path: &str) -> impl Iterator<Item = char> {
+    path.chars().map(|c| if c == '/' { '\0' } else { upper(c) })
 }
 
 /// NTFS maps single units by the table that the registry has too.
