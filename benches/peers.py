@@ -28,6 +28,7 @@ BEGIN, END = "<!-- made by benches/peers.py --write -->", "<!-- until here -->"
 BASE, VERSION = "windows/nanoserver", "10.0.17763.973"
 HOST = VERSION.removeprefix("10.0.")
 MIRRORED, LAYERS = 1 << 30, 8
+DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 
 
 class Run:
@@ -250,11 +251,13 @@ class Bench:
         self.copied("a site in HTML", Path(root) / "share/doc/rust/html", {".html", ".js", ".css", ".svg"})
 
     def copied(self, what, sources, kinds):
-        def work(registry, folder, *others):
+        def work(registry, folder, wincimg, crane, buildkit):
             context = folder / "context"
             megabytes = copy_some(sources, kinds, context / "text") / 1e6
             write_dockerfile(context, registry.host)
-            self.layer(f"{megabytes:.0f} MB of {what}", context, folder, *others)
+            self.layer(f"{megabytes:.0f} MB of {what}", context, folder, wincimg, crane, buildkit)
+            if os.access(DROP_CACHES, os.W_OK):
+                self.from_disk(context, wincimg, crane)
 
         if sources.is_dir():
             self.with_registry("/dev/shm", work)
@@ -280,6 +283,21 @@ class Bench:
             "itself with gzip": lambda run: wincimg.folder(context, f"again-{run}"),
         }
         self.table.add("the same as zstd", *in_turns(self.runs, ways))
+
+    def from_disk(self, context, wincimg, crane):
+        """The folder where nothing of it is in memory, as on a machine that has just begun."""
+        def cold(way):
+            subprocess.run(["sync"], check=True)
+            DROP_CACHES.write_text("3")
+            # The programs themselves are not what is measured.
+            for program in filter(None, [build.WINCIMG, self.crane, shutil.which("tar")]):
+                Path(program).read_bytes()
+            return way()
+
+        ways = {"wincimg": lambda run: cold(lambda: wincimg.folder(context, f"cold-{run}"))}
+        if crane:
+            ways["tar, crane append"] = lambda run: cold(lambda: crane.folder(context, f"cold-crane-{run}"))
+        self.table.add("the same, none of it in memory before", *in_turns(self.runs, ways))
 
     def rebuild(self):
         def work(registry, folder, wincimg, _crane, buildkit):
