@@ -22,7 +22,13 @@
 //! level 5 at 1.25 times its speed, but it cannot end a block without ending the member, and a gzip of
 //! many members is cut short after the first by readers such as Python's `tarfile` in stream mode.
 //!
-//! Zstandard is one frame a block of 4 MiB. At level 3 it makes 32.1 MB at 200 MB/s.
+//! Zstandard is one frame a block of 4 MiB. Of the same tars, MB and seconds of one core:
+//!
+//! | level 3 | the site | source code | random words |
+//! |-|-|-|-|
+//! | as it is | 9.7, 0.19 s | 24.1, 0.35 s | 67.0, 0.84 s |
+//! | **looking over all of a block, for 6 letters at least** | **9.4, 0.18 s** | **24.1, 0.34 s** | **63.9, 0.74 s** |
+//! | for 7 | 9.5, 0.21 s | 24.5, 0.33 s | 63.4, 0.69 s |
 
 mod noise;
 
@@ -30,6 +36,7 @@ use std::io;
 use std::ops::Range;
 
 use flate2::{Compress, Compression as Level, Crc, FlushCompress};
+use zstd::zstd_safe::{CParameter, version_number};
 
 /// How a layer's tar stream is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -53,6 +60,13 @@ const REPETITIVE: Range<usize> = 16..512;
 
 const ZSTD_LEVEL: i32 = 3;
 
+/// The shortest match that zstd takes from anywhere in a block. A shorter one that is far away costs as much
+/// as its letters: with the level's own 5, random words came to more than gzip makes of them.
+const ZSTD_MATCH: u32 = 6;
+
+/// How far zstd looks back, as a power of two: over all of a block.
+const ZSTD_WINDOW: u32 = 22;
+
 /// No name, no time, unknown system: the same bytes everywhere.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
@@ -68,6 +82,18 @@ impl Compression {
         match self {
             Self::Gzip => "application/vnd.oci.image.layer.v1.tar+gzip",
             Self::Zstd => "application/vnd.oci.image.layer.v1.tar+zstd",
+        }
+    }
+
+    /// What a blob's bytes depend on beside its tar. What changes gzip's is told by a test of
+    /// [`super::unwritten::EDITION`]; zstd's change from version to version.
+    pub(super) fn manner(self) -> String {
+        match self {
+            Self::Gzip => "gzip".to_owned(),
+            Self::Zstd => {
+                let version = version_number();
+                format!("zstd {version} {ZSTD_LEVEL} {ZSTD_MATCH} {ZSTD_WINDOW}")
+            }
         }
     }
 
@@ -137,6 +163,8 @@ impl Encoder {
             Compression::Zstd => {
                 let mut compressor = zstd::bulk::Compressor::new(ZSTD_LEVEL)?;
                 compressor.include_checksum(true)?;
+                compressor.set_parameter(CParameter::MinMatch(ZSTD_MATCH))?;
+                compressor.set_parameter(CParameter::WindowLog(ZSTD_WINDOW))?;
                 Self::Zstd(compressor)
             }
         })

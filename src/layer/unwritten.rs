@@ -25,12 +25,8 @@ const BLOCKS: usize = 4;
 
 /// A digest of all that the bytes of a layer's blob depend on, where its tar has this digest.
 pub fn inputs(diff_id: &Digest, compression: Compression) -> Digest {
-    let compression = match compression {
-        Compression::Gzip => "gzip".to_owned(),
-        // Its library makes other bytes from version to version.
-        Compression::Zstd => format!("zstd {}", zstd::zstd_safe::version_number()),
-    };
-    sha256(format!("wincimg layer {EDITION} {compression} {diff_id}\n").as_bytes())
+    let manner = compression.manner();
+    sha256(format!("wincimg layer {EDITION} {manner} {diff_id}\n").as_bytes())
 }
 
 impl Arranged<'_> {
