@@ -1,5 +1,6 @@
 //! `wincimg.exe`, built once for all tests and run under wine.
 
+use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -106,9 +107,15 @@ fn build() -> Result<PathBuf, String> {
         .args(["--profile", "exe-test", "--target", TARGET])
         .arg("--target-dir")
         .arg(folder)
-        // It is not the one of whoever builds this beforehand, and ring is built anew where it changes.
-        .env_remove("CARGO_MANIFEST_DIR")
         .current_dir(here);
+    // What cargo tells a test of its package it did not tell whoever built the executable before it, and
+    // ring, with all that needs it, is built anew where that changes.
+    for (name, _) in env::vars() {
+        let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+        if name == "OUT_DIR" || prefixes.iter().any(|prefix| name.starts_with(prefix)) {
+            cargo.env_remove(name);
+        }
+    }
     succeed(&mut cargo)?;
     Ok(folder.join(TARGET).join("exe-test/wincimg.exe"))
 }
