@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
@@ -144,7 +145,11 @@ impl Running {
             self.said.push('\n');
         }
         Ended {
-            code: status.code().unwrap_or(-1),
+            // Where a signal ended wine itself, that one.
+            code: status
+                .code()
+                .or(status.signal().map(|it| -it))
+                .unwrap_or(-1),
             said: std::mem::take(&mut self.said),
             stopping,
         }
