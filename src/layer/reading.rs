@@ -19,7 +19,7 @@ use crate::files;
 /// How many threads read.
 pub(super) const READERS: usize = 4;
 
-/// How many files a thread takes at once: handing one over costs about as much as reading it.
+/// How many files a thread takes at once: to hand over costs something too.
 const BATCH: usize = 16;
 
 /// How many batches are read ahead.
