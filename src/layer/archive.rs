@@ -59,16 +59,10 @@ impl Arranged<'_> {
                 Content::File(Source::Part(part)) => {
                     begin(part.length(), blocks)?;
                     let mut source = part.open().map_err(LayerError::Write)?;
-                    let mut left = part.length();
-                    while left > 0 {
-                        let room = blocks.room()?;
-                        let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
-                        source
-                            .read_exact(&mut room[..most])
-                            .map_err(LayerError::Write)?;
-                        blocks.advance(most);
-                        left -= most as u64;
-                    }
+                    blocks.fill(part.length(), |room| {
+                        source.read_exact(room).map_err(LayerError::Write)?;
+                        Ok(room.len())
+                    })?;
                     part.length()
                 }
                 Content::File(Source::Lacking { url, .. }) => {
@@ -97,19 +91,11 @@ impl Arranged<'_> {
             let size = member.size();
             header::encode(item, size, timestamp, &mut headers);
             blocks.write(&headers)?;
-            let mut left = size;
-            while left > 0 {
-                let room = blocks.room()?;
-                let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
-                match content.read(&mut room[..most]) {
-                    Ok(read) => {
-                        blocks.advance(read);
-                        left -= read as u64;
-                    }
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) => return Err(ArchiveError::of_content(error, "the archive").into()),
-                }
-            }
+            blocks.fill(size, |room| match content.read(room) {
+                Ok(read) => Ok(read),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
+                Err(error) => Err(ArchiveError::of_content(error, "the archive").into()),
+            })?;
             blocks.write(padding(size))
         })?;
         // Two empty blocks end an archive.

@@ -102,6 +102,23 @@ pub(super) trait Stream {
         }
         Ok(())
     }
+
+    /// Appends so many bytes of what `read` puts into the room that it is given, some at a time.
+    fn fill(
+        &mut self,
+        length: u64,
+        mut read: impl FnMut(&mut [u8]) -> Result<usize, LayerError>,
+    ) -> Result<(), LayerError> {
+        let mut left = length;
+        while left > 0 {
+            let room = self.room()?;
+            let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
+            let read = read(&mut room[..most])?;
+            self.advance(read);
+            left -= read as u64;
+        }
+        Ok(())
+    }
 }
 
 /// The tar stream on its way to become blocks.

@@ -163,7 +163,7 @@ impl<'a> Found<'a> {
     /// Opens a file, and adds its bytes to those of others where it is small.
     fn at(path: &'a Path, bytes: &mut Vec<u8>) -> Result<Self, LayerError> {
         let mut file = OpenFile::at(path)?;
-        let size = match usize::try_from(file.size) {
+        let size = match usize::try_from(file.size()) {
             Ok(size) if size <= SMALL => size,
             _ => return Ok(Self::Large(file)),
         };
@@ -182,7 +182,6 @@ impl<'a> Found<'a> {
 pub(super) struct OpenFile<'a> {
     path: &'a Path,
     file: File,
-    size: u64,
     metadata: fs::Metadata,
 }
 
@@ -198,26 +197,18 @@ impl<'a> OpenFile<'a> {
         Ok(Self {
             path,
             file,
-            size: metadata.len(),
             metadata,
         })
     }
 
     /// Its bytes as the file system told them before.
     pub(super) fn size(&self) -> u64 {
-        self.size
+        self.metadata.len()
     }
 
     /// Writes all of it.
     pub(super) fn copy(mut self, blocks: &mut impl Stream) -> Result<(), LayerError> {
-        let mut left = self.size;
-        while left > 0 {
-            let room = blocks.room()?;
-            let most = usize::try_from(left).unwrap_or(room.len()).min(room.len());
-            let read = self.read(&mut room[..most])?;
-            blocks.advance(read);
-            left -= read as u64;
-        }
+        blocks.fill(self.size(), |room| self.read(room))?;
         self.check_unchanged()
     }
 
@@ -237,7 +228,7 @@ impl<'a> OpenFile<'a> {
         let after = self.file.metadata();
         let after = after.map_err(|source| unreadable(self.path, source))?;
         let is_same =
-            after.len() == self.size && after.modified().ok() == self.metadata.modified().ok();
+            after.len() == self.size() && after.modified().ok() == self.metadata.modified().ok();
         if is_same { Ok(()) } else { Err(self.changed()) }
     }
 
