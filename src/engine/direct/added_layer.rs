@@ -367,10 +367,8 @@ fn write(
         progress: task.as_ref(),
     };
     let mut layer = layer.arranged()?;
-    // Before a file is read: one that is changed meanwhile has another stamp.
-    let stamp = options.held.stamp(&mut layer);
-    let stamp = stamp.as_ref();
-    let is_changed = match options.held.find(&layer, stamp, &how)? {
+    let (found, stamp) = options.held.find(&mut layer, &how)?;
+    let is_changed = match found {
         Found::There(held) => {
             task.done("unchanged");
             return Ok(held.into_added());
@@ -382,7 +380,7 @@ fn write(
     let blob = BlobBuffer::new(IN_MEMORY, std::env::temp_dir());
     let mut blob = Growing::new(blob, options.ahead.clone(), is_changed);
     let written = layer.write(&mut blob, &how)?;
-    options.held.remember(stamp, &written.diff_id);
+    options.held.remember(stamp.as_ref(), &written.diff_id);
     task.done("written");
     let blob = blob.finish(&written.digest);
     Ok(AddedLayer {

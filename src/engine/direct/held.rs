@@ -99,12 +99,6 @@ impl Held {
         }
     }
 
-    /// What a layer is remembered by that is worth a look.
-    pub(super) fn stamp(&self, layer: &mut Arranged<'_>) -> Option<Stamp> {
-        let is_worth_it = self.asked.is_some() && layer.is_larger_than(WORTH_A_LOOK);
-        is_worth_it.then(|| self.remembered.stamp(layer)).flatten()
-    }
-
     /// Remembers what a layer's tar came to.
     pub(super) fn remember(&self, stamp: Option<&Stamp>, diff_id: &Digest) {
         if let Some(stamp) = stamp {
@@ -112,20 +106,33 @@ impl Held {
         }
     }
 
-    /// Looks for a layer that is worth it. This waits for the network: call it outside of asynchronous
-    /// code.
+    /// Looks for a layer that is worth it, and says what it is remembered by. This waits for the network:
+    /// call it outside of asynchronous code.
     pub(super) fn find(
         &self,
+        layer: &mut Arranged<'_>,
+        options: &WriteOptions<'_>,
+    ) -> Result<(Found, Option<Stamp>), LayerError> {
+        let asked = self.asked.as_ref();
+        let Some(asked) = asked.filter(|_| layer.is_larger_than(WORTH_A_LOOK)) else {
+            return Ok((Found::Unknown, None));
+        };
+        // Before a file is read: one that is changed meanwhile has another stamp.
+        let stamp = self.remembered.stamp(layer);
+        let found = self.find_by(asked, layer, stamp.as_ref(), options)?;
+        Ok((found, stamp))
+    }
+
+    fn find_by(
+        &self,
+        asked: &Arc<Asked>,
         layer: &Arranged<'_>,
         stamp: Option<&Stamp>,
         options: &WriteOptions<'_>,
     ) -> Result<Found, LayerError> {
-        let (Some(asked), Ok(runtime)) = (&self.asked, Handle::try_current()) else {
+        let Ok(runtime) = Handle::try_current() else {
             return Ok(Found::Unknown);
         };
-        if !layer.is_larger_than(WORTH_A_LOOK) {
-            return Ok(Found::Unknown);
-        }
         let found = self.found.get_or_init(|| {
             let asked = Arc::clone(asked);
             let looking = wait_for(&runtime, async move { asked.look().await });
