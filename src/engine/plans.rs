@@ -170,17 +170,11 @@ impl BuildRequest<'_> {
             let Some((base, set_aside)) = own else {
                 unreachable!("the wanted stage's base is one of its bases");
             };
+            // The base's own lines for it are among the instructions already.
             let plan = Plan {
-                name: stages.name().to_owned(),
-                base: PlanBase {
-                    // They are among the instructions already.
-                    on_build: Vec::new(),
-                    ..base.for_plan()
-                },
-                host_build: Some(host.build.version),
                 instructions,
                 notes,
-                ..Plan::default()
+                ..base.plan_of(stages.name(), host)
             };
             Ok(PlannedImage {
                 host: Some(host.clone()),

@@ -56,7 +56,7 @@ impl PlannedBase {
         }
     }
 
-    /// The plan of an image on it that is not made by one.
+    /// What the plan of an image on it begins with, where its `ONBUILD` lines are nobody's to carry out.
     pub(in crate::engine) fn plan_of(&self, name: &str, host: &TargetHost) -> Plan {
         Plan {
             name: name.to_owned(),
