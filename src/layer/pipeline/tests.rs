@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+use std::fmt::Write as _;
 use std::io::Read;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -9,8 +10,15 @@ use crate::layer::{Layer, numbers};
 
 /// Text that compresses like text, the same on every run.
 fn words(bytes: usize) -> Vec<u8> {
-    let words = numbers(7).map(|number| format!("{:x} ", (number >> 40) % 5000));
-    words.flat_map(String::into_bytes).take(bytes).collect()
+    let mut words = String::with_capacity(bytes + 8);
+    for number in numbers(7) {
+        if words.len() >= bytes {
+            break;
+        }
+        write!(words, "{:x} ", (number >> 40) % 5000).unwrap();
+    }
+    words.truncate(bytes);
+    words.into_bytes()
 }
 
 fn layer(size: usize) -> Layer {

@@ -12,7 +12,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{child_argument, component, in_child};
+use crate::support::{child_argument, component, folder_for_holes, in_child};
 use flate2::read::GzDecoder;
 use proptest::prelude::*;
 use wincimg::layer::{
@@ -433,7 +433,7 @@ fn a_huge_sparse_file_takes_no_memory_of_its_size() {
         }
         panic!("the file is not in the layer");
     }
-    let folder = tempfile::tempdir().unwrap();
+    let folder = folder_for_holes();
     let file = folder.path().join("disk.vhdx");
     File::create(&file).unwrap().set_len(SIZE).unwrap();
     let measured = alone("a_huge_sparse_file_takes_no_memory_of_its_size", &file);

@@ -118,6 +118,12 @@ pub fn noise(length: usize, seed: u64) -> Vec<u8> {
     bytes
 }
 
+/// A folder for files that are nothing but holes. Of a disk, the kernel makes pages of zeros to read
+/// them, which takes seconds for a gigabyte; in memory it has that page already.
+pub fn folder_for_holes() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
+}
+
 /// A repository by its reference.
 pub fn repository(options: Options, reference: &str) -> Repository {
     let registry = Registry::new(options, Arc::new(Silent)).unwrap();

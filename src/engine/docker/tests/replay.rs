@@ -407,7 +407,7 @@ async fn three_gigabytes_pass_through_little_memory() {
             .insert(SOME_ID.to_owned(), shown(SOME_ID, "10.0.17763.973", &[]));
     });
     let daemon = connect(&windows).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
+    let folder = support::folder_for_holes();
     let path = folder.path().join("disk.vhdx");
     File::create(&path).unwrap().set_len(3 << 30).unwrap();
     let context = Rendered {
