@@ -39,7 +39,7 @@ fn within(most: usize, rounds: &Rounds, mut run: impl FnMut(usize)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_push_is_six_round_trips_deep_and_less_again() {
+async fn a_push_is_five_round_trips_deep_and_less_again() {
     let Some(docker) = DockerRegistry::start(Setup::default()) else {
         return;
     };
@@ -60,9 +60,9 @@ async fn a_push_is_six_round_trips_deep_and_less_again() {
         let place = folder.path().join(attempt.to_string());
         place.display().to_string()
     };
-    // The list of tags with the base's manifest and the target's; the base's configuration; what is
+    // The list of tags with the base's manifest and the target's; the base's configuration with what is
     // known about it; uploads begun; uploads; the manifest.
-    within(6, &rounds, |attempt| {
+    within(5, &rounds, |attempt| {
         let name = format!("app-{attempt}");
         push(&name, &["--cache-dir", &cache(attempt)]);
     });
@@ -73,7 +73,7 @@ async fn a_push_is_six_round_trips_deep_and_less_again() {
         push("app-0", &["--cache-dir", &cache(0), "--label", &label]);
     });
     // One more for the index, whose tag is looked at again while the manifests are on their way.
-    within(7, &rounds, |attempt| {
+    within(6, &rounds, |attempt| {
         let (name, cache) = (format!("two-{attempt}"), cache(10 + attempt));
         push(
             &name,

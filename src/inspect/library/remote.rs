@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{Library, LibraryError, PATIENCE};
+use super::{FactsCache, Library, LibraryError, Origin, PATIENCE};
 use crate::inspect::base::{BaseFacts, FORMAT};
 use crate::net::HttpError;
 use crate::oci::document::{Artifact, Descriptor, Digest, sha256};
@@ -21,6 +21,23 @@ const LARGEST: u64 = 512 << 20;
 const MOST_LOOKS: usize = 4;
 
 impl Library {
+    /// Has registries asked what they know of a base as soon as it is found, for who will
+    /// [look](Self::look_up) at all bases.
+    pub fn will_look(&self) {
+        let cache = self.cache.clone();
+        self.registry
+            .will_ask_about_bases(ARTIFACT_TYPE, move |repository, base| {
+                let name = repository.to_string();
+                let is_known = |cache: &FactsCache| {
+                    [Origin::Layers, Origin::Repository(&name)]
+                        .into_iter()
+                        .any(|origin| cache.find(base, origin).is_some())
+                        || cache.knows_absence(base, &name)
+                };
+                !cache.as_ref().is_some_and(is_known)
+            });
+    }
+
     /// The facts that a repository has beside a base; nothing where it has none that are of use. It
     /// is not waited for long where that is said.
     pub(super) async fn in_registry(

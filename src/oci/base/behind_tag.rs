@@ -36,10 +36,13 @@ impl BehindTag {
     ) -> Result<Suitable<Image>, RegistryError> {
         let image = match &self.image {
             Pointer::Loaded(image) => return Ok(Ok(image.as_ref().clone())),
-            Pointer::Entry(entry) => match load_entry(repository, entry).await? {
-                Ok(image) => image,
-                Err(reason) => return Ok(Err(reason)),
-            },
+            Pointer::Entry(entry) => {
+                repository.foresee_questions_about(entry);
+                match load_entry(repository, entry).await? {
+                    Ok(image) => image,
+                    Err(reason) => return Ok(Err(reason)),
+                }
+            }
         };
         Ok(windows_version(&image).and_then(|own| {
             if own == version {
@@ -66,6 +69,7 @@ pub(super) async fn read_tag(
     match document {
         Document::Index(index) => read_index(repository, &index).await,
         Document::Manifest(manifest) => {
+            repository.foresee_questions_about(manifest.digest());
             let image = match load_config(repository, *manifest).await? {
                 Ok(image) => image,
                 Err(reason) => return Ok(Err(reason)),

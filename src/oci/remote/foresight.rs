@@ -2,54 +2,82 @@
 //! can be guessed from what was typed need not wait for an answer that only confirms it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::client::Registry;
 use super::error::RegistryError;
 use super::manifests::RawManifest;
 use super::repository::Repository;
+use crate::oci::document::{Descriptor, Digest};
 
 /// An answer that waited longer than this is asked for again: tags move.
 const HOLDS: Duration = Duration::from_secs(5);
 
-/// Manifests that were asked for ahead.
+/// What was asked for ahead.
 #[derive(Default)]
-pub(super) struct Foresight(Mutex<HashMap<Key, Asked>>);
+pub(super) struct Foresight {
+    manifests: Questions<Named, RawManifest>,
+    referrers: Questions<About, Vec<Descriptor>>,
+    interest: OnceLock<Interest>,
+}
 
 /// Repository, tag, and with which rights it is asked.
-type Key = (String, String, bool);
+type Named = (String, String, bool);
 
-type Asked = (Instant, AbortOnDropHandle<Answer>);
+/// Repository, what is to be about something, and that thing.
+type About = (String, String, Digest);
 
-type Answer = Result<RawManifest, RegistryError>;
+/// Questions that are on their way.
+struct Questions<Q, A>(Mutex<HashMap<Q, Asked<A>>>);
+
+type Asked<A> = (Instant, AbortOnDropHandle<Answer<A>>);
+
+type Answer<A> = Result<A, RegistryError>;
+
+/// Whether something about an image is of use.
+type Concerns = dyn Fn(&Repository, &Digest) -> bool + Send + Sync;
+
+/// Somebody will want to know what of a type is about images.
+struct Interest {
+    artifact_type: String,
+    concerns: Box<Concerns>,
+}
+
+impl Registry {
+    /// Says that what of a type is about base images will be asked for, but for those that do not
+    /// concern the one who asks. It is asked as soon as an image is known to be the base.
+    pub fn will_ask_about_bases(
+        &self,
+        artifact_type: &str,
+        concerns: impl Fn(&Repository, &Digest) -> bool + Send + Sync + 'static,
+    ) {
+        // Whoever says so again says the same.
+        let _ = self.0.foresight.interest.set(Interest {
+            artifact_type: artifact_type.to_owned(),
+            concerns: Box::new(concerns),
+        });
+    }
+}
 
 impl Repository {
     /// Asks for what a tag names, for whoever does so next and soon. Where that fails, nobody hears of
     /// it: it is asked again then.
     pub fn foresee_manifest(&self, tag: &str) {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            return;
-        };
-        let mut asked = self.inner().foresight.lock();
-        asked.entry(self.key(tag)).or_insert_with(|| {
-            let (repository, tag) = (self.clone(), tag.to_owned());
-            let asking = async move { repository.ask_for_manifest(&tag).await };
-            (
-                Instant::now(),
-                AbortOnDropHandle::new(runtime.spawn(asking)),
-            )
-        });
+        let (repository, tag) = (self.clone(), tag.to_owned());
+        let named = self.named(&tag);
+        let asking = async move { repository.ask_for_manifest(&tag).await };
+        self.inner().foresight.manifests.ask(named, asking);
     }
 
     /// The answer to a question that was asked ahead, once.
-    pub(super) async fn foreseen_manifest(&self, tag: &str) -> Option<Answer> {
-        let (asked, answer) = self.inner().foresight.lock().remove(&self.key(tag))?;
-        if asked.elapsed() > HOLDS {
-            return None;
-        }
-        let answer = answer.await.ok()?;
+    pub(super) async fn foreseen_manifest(&self, tag: &str) -> Option<Answer<RawManifest>> {
+        let asked = self.inner().foresight.manifests.take(&self.named(tag))?;
+        let answer = asked.await.ok()?;
         let is_certain = match &answer {
             Ok(_) => true,
             Err(error) => self.means_missing(error),
@@ -57,13 +85,64 @@ impl Repository {
         is_certain.then_some(answer)
     }
 
-    fn key(&self, tag: &str) -> Key {
+    /// Asks what is about a base image, if [`Registry::will_ask_about_bases`] said that somebody will.
+    pub fn foresee_questions_about(&self, base: &Digest) {
+        let foresight = &self.inner().foresight;
+        let Some(interest) = foresight.interest.get() else {
+            return;
+        };
+        if (interest.concerns)(self, base) {
+            let about = self.about(&interest.artifact_type, base);
+            let (repository, (_, artifact_type, subject)) = (self.clone(), about.clone());
+            let asking =
+                async move { repository.ask_for_referrers(&subject, &artifact_type).await };
+            foresight.referrers.ask(about, asking);
+        }
+    }
+
+    /// What is about an image, where that was asked ahead, once. A failure was tried again already.
+    pub(super) async fn foreseen_referrers(
+        &self,
+        subject: &Digest,
+        artifact_type: &str,
+    ) -> Option<Answer<Vec<Descriptor>>> {
+        let about = self.about(artifact_type, subject);
+        self.inner().foresight.referrers.take(&about)?.await.ok()
+    }
+
+    fn named(&self, tag: &str) -> Named {
         (self.to_string(), tag.to_owned(), self.is_pushed_to())
+    }
+
+    fn about(&self, artifact_type: &str, subject: &Digest) -> About {
+        (self.to_string(), artifact_type.to_owned(), subject.clone())
     }
 }
 
-impl Foresight {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Asked>> {
+impl<Q: Eq + Hash, A: Send + 'static> Questions<Q, A> {
+    /// Asks, unless it was asked already.
+    fn ask(&self, question: Q, asking: impl Future<Output = Answer<A>> + Send + 'static) {
+        if let Ok(runtime) = Handle::try_current() {
+            self.lock().entry(question).or_insert_with(|| {
+                let answer = AbortOnDropHandle::new(runtime.spawn(asking));
+                (Instant::now(), answer)
+            });
+        }
+    }
+
+    /// What is to be the answer, if it was asked for a short while ago.
+    fn take(&self, question: &Q) -> Option<AbortOnDropHandle<Answer<A>>> {
+        let (asked, answer) = self.lock().remove(question)?;
+        (asked.elapsed() <= HOLDS).then_some(answer)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Q, Asked<A>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<Q, A> Default for Questions<Q, A> {
+    fn default() -> Self {
+        Self(Mutex::default())
     }
 }

@@ -73,6 +73,18 @@ impl Repository {
         subject: &Digest,
         artifact_type: &str,
     ) -> Result<Vec<Descriptor>, RegistryError> {
+        match self.foreseen_referrers(subject, artifact_type).await {
+            Some(answer) => answer,
+            None => self.ask_for_referrers(subject, artifact_type).await,
+        }
+    }
+
+    /// The same without what was asked ahead.
+    pub(super) async fn ask_for_referrers(
+        &self,
+        subject: &Digest,
+        artifact_type: &str,
+    ) -> Result<Vec<Descriptor>, RegistryError> {
         let listed = self.listed(subject, Some(artifact_type)).await?;
         let is_wanted = |entry: &Descriptor| entry.artifact_type() == Some(artifact_type);
         Ok(listed.into_iter().filter(is_wanted).collect())
