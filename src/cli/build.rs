@@ -215,7 +215,6 @@ impl Build {
             index: self.tags.index(),
         };
         registry_args::run(async {
-            online.library.will_look();
             self.foresee(&online.registry, &naming, &order.hosts);
             let mut images = order.plan(!self.tags.no_index, &means).await?;
             order.bring(&mut images, &mut supply, &means).await?;

@@ -148,9 +148,11 @@ impl RecipeArgs {
         }
     }
 
-    /// What the images are planned with.
+    /// What the images are planned with, by whoever looks inside their bases after that.
     pub(super) fn online<'s>(&self, session: &'s Session) -> Result<Online<'s>, Failure> {
-        Online::new(&self.connection, session)
+        let online = Online::new(&self.connection, session)?;
+        online.library.will_look();
+        Ok(online)
     }
 }
 

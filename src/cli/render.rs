@@ -65,7 +65,6 @@ impl Render {
         }
         let online = self.recipe.online(session)?;
         let means = online.means();
-        online.library.will_look();
         let images = registry_args::run(async {
             let mut images = order.plan(true, &means).await?;
             let looking = order.look(&mut images, Purpose::Dockerfile, &mut supply, &means);

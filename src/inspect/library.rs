@@ -252,7 +252,7 @@ impl Library {
     fn in_cache(&self, place: &Source, base: &Digest, needs: &Needs) -> Option<Known> {
         let cache = self.cache.as_ref()?;
         let place = place.to_string();
-        let whole = [Origin::Layers, Origin::Repository(&place)];
+        let whole = Origin::of_whole(&place);
         // Knowing a part only where it is needed makes images that depend on who built before.
         let part = (!needs.is_empty()).then_some(Origin::Part(&place));
         whole.into_iter().chain(part).find_map(|origin| {

@@ -31,6 +31,13 @@ pub enum Origin<'a> {
     Part(&'a str),
 }
 
+impl<'a> Origin<'a> {
+    /// Those that know all of a base in a repository, the best first.
+    pub(super) fn of_whole(repository: &'a str) -> [Self; 2] {
+        [Self::Layers, Self::Repository(repository)]
+    }
+}
+
 impl FactsCache {
     /// The facts in `folder`, which need not be there yet, with no more than `limit` bytes in all.
     pub fn new(folder: PathBuf, limit: u64) -> Self {
@@ -99,6 +106,13 @@ impl FactsCache {
         let path = self.path(base, Origin::Repository(repository), ABSENCE);
         let seen = fs::metadata(path).and_then(|found| found.modified());
         seen.is_ok_and(|seen| !is_old(seen))
+    }
+
+    /// Whether a repository need not be asked about a base: the answer is here.
+    pub(super) fn has_answer(&self, base: &Digest, repository: &str) -> bool {
+        let mut origins = Origin::of_whole(repository).into_iter();
+        origins.any(|origin| self.find(base, origin).is_some())
+            || self.knows_absence(base, repository)
     }
 
     /// Removes a file that is of no use. One that is in use on Windows stays.

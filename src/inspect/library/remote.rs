@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::{FactsCache, Library, LibraryError, Origin, PATIENCE};
+use super::{Library, LibraryError, PATIENCE};
 use crate::inspect::base::{BaseFacts, FORMAT};
 use crate::net::HttpError;
 use crate::oci::document::{Artifact, Descriptor, Digest, sha256};
@@ -27,14 +27,8 @@ impl Library {
         let cache = self.cache.clone();
         self.registry
             .will_ask_about_bases(ARTIFACT_TYPE, move |repository, base| {
-                let name = repository.to_string();
-                let is_known = |cache: &FactsCache| {
-                    [Origin::Layers, Origin::Repository(&name)]
-                        .into_iter()
-                        .any(|origin| cache.find(base, origin).is_some())
-                        || cache.knows_absence(base, &name)
-                };
-                !cache.as_ref().is_some_and(is_known)
+                let cache = cache.as_ref();
+                !cache.is_some_and(|cache| cache.has_answer(base, &repository.to_string()))
             });
     }
 
