@@ -39,7 +39,7 @@ pub fn layer(size: usize, seed: u64) -> (Bytes, Bytes) {
     tar.append_data(&mut header, format!("Files/{seed}.bin"), content.as_slice())
         .unwrap();
     let tar = tar.into_inner().unwrap();
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::none());
     gzip.write_all(&tar).unwrap();
     (tar.into(), gzip.finish().unwrap().into())
 }
