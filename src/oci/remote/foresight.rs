@@ -1,7 +1,8 @@
 //! Questions that are asked before anybody needs the answer, because it will be needed soon: what
-//! can be guessed from what was typed need not wait for an answer that only confirms it.
+//! can be guessed from what was typed need not wait for an answer that only confirms it. And the one
+//! that need not be asked at all: whether there is a tag, where all tags were listed just now.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,7 +25,11 @@ pub(super) struct Foresight {
     manifests: Questions<Named, RawManifest>,
     referrers: Questions<About, Vec<Descriptor>>,
     interest: OnceLock<Interest>,
+    /// The tags of repositories, and when they were listed.
+    tags: Mutex<TagsByRepository>,
 }
+
+type TagsByRepository = HashMap<String, (Instant, HashSet<String>)>;
 
 /// Repository, tag, and with which rights it is asked.
 type Named = (String, String, bool);
@@ -110,12 +115,39 @@ impl Repository {
         self.inner().foresight.referrers.take(&about)?.await.ok()
     }
 
+    /// Takes note of all tags that there are.
+    pub(super) fn note_tags(&self, tags: HashSet<String>) {
+        let noted = (Instant::now(), tags);
+        self.inner()
+            .foresight
+            .tags()
+            .insert(self.to_string(), noted);
+    }
+
+    /// Whether a tag was missing when all were listed, a short while ago.
+    pub(super) fn lacked_tag(&self, tag: &str) -> bool {
+        let noted = self.inner().foresight.tags();
+        let noted = noted.get(&self.to_string());
+        noted.is_some_and(|(listed, tags)| listed.elapsed() <= HOLDS && !tags.contains(tag))
+    }
+
+    /// Forgets which tags there are: there may be another one now.
+    pub(super) fn forget_tags(&self) {
+        self.inner().foresight.tags().remove(&self.to_string());
+    }
+
     fn named(&self, tag: &str) -> Named {
         (self.to_string(), tag.to_owned(), self.is_pushed_to())
     }
 
     fn about(&self, artifact_type: &str, subject: &Digest) -> About {
         (self.to_string(), artifact_type.to_owned(), subject.clone())
+    }
+}
+
+impl Foresight {
+    fn tags(&self) -> MutexGuard<'_, TagsByRepository> {
+        self.tags.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

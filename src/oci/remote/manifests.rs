@@ -165,7 +165,9 @@ impl Repository {
         let content_type = HeaderValue::from_str(media_type).map_err(HttpError::from)?;
         request.headers.insert(CONTENT_TYPE, content_type);
         request.payload = Payload::Bytes(bytes);
-        let response = self.inner().call(&request).await.map_err(|error| {
+        let answer = self.inner().call(&request).await;
+        self.forget_tags();
+        let response = answer.map_err(|error| {
             if error.refuses_format() {
                 RegistryError::Manifest {
                     repository: self.to_string(),

@@ -101,7 +101,8 @@ impl Repository {
         artifact_type: Option<&str>,
     ) -> Result<Vec<Descriptor>, RegistryError> {
         let tag = tag_of(subject);
-        let (listed, under_tag) = if self.host.takes.get().referrers {
+        let lacks_tag = self.lacked_tag(&tag);
+        let (listed, under_tag) = if lacks_tag || self.host.takes.get().referrers {
             (self.ask(subject, artifact_type).await, None)
         } else {
             // Which of the two ways a registry has shows only when it is asked, and one question
@@ -116,6 +117,7 @@ impl Repository {
         }
         let under_tag = match under_tag {
             Some(found) => found?,
+            None if lacks_tag => None,
             None => self.list_under(&tag).await?,
         };
         Ok(match under_tag {

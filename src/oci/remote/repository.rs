@@ -164,7 +164,7 @@ impl Repository {
                     let next = Page::behind(&target, &url, tags.last());
                     // The same question again is no more than the end.
                     if is_empty && next == page {
-                        return Ok(tags);
+                        break;
                     }
                     if !grew && (!is_empty || fruitless > MOST_EMPTY_PAGES) {
                         let reason = "its link to the next page leads nowhere new";
@@ -182,9 +182,11 @@ impl Repository {
                 // A registry that fills the page and gives no link may still know `last`; one that
                 // does not repeats itself, and that is the end.
                 Next::None if is_full && grew && !gives_links => Page::After(tags.last().cloned()),
-                Next::None | Next::Unclear => return Ok(tags),
+                Next::None | Next::Unclear => break,
             };
         }
+        self.note_tags(known);
+        Ok(tags)
     }
 
     /// Whether nothing has a tag here yet. Where that cannot be told, something may.
