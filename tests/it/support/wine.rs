@@ -24,7 +24,9 @@ impl Wine {
             home: tempfile::tempdir().map_err(|error| error.to_string())?,
         };
         fs::create_dir(wine.prefix()).map_err(|error| error.to_string())?;
-        wine.start_server()?;
+        // Seen once: wineboot ended with 53, the last byte of STATUS_DLL_NOT_FOUND, for no reason that
+        // could be found.
+        wine.start_server().or_else(|_| wine.restart())?;
         Ok(wine)
     }
 
