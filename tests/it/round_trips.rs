@@ -60,8 +60,8 @@ async fn a_push_is_five_round_trips_deep_and_less_again() {
         let place = folder.path().join(attempt.to_string());
         place.display().to_string()
     };
-    // The list of tags with the base's manifest and the target's; the base's configuration with what is
-    // known about it; uploads begun; uploads; the manifest.
+    // The list of tags with the base's manifest and the target's; the base's configuration with what
+    // is known about it; uploads begun; uploads; the manifest.
     within(5, &rounds, |attempt| {
         let name = format!("app-{attempt}");
         push(&name, &["--cache-dir", &cache(attempt)]);

@@ -101,9 +101,10 @@ impl Repository {
         artifact_type: Option<&str>,
     ) -> Result<Vec<Descriptor>, RegistryError> {
         let tag = tag_of(subject);
-        let lacks_tag = self.lacked_tag(&tag);
-        let (listed, under_tag) = if lacks_tag || self.host.takes.get().referrers {
+        let (listed, under_tag) = if self.host.takes.get().referrers {
             (self.ask(subject, artifact_type).await, None)
+        } else if self.lacked_tag(&tag) {
+            (self.ask(subject, artifact_type).await, Some(Ok(None)))
         } else {
             // Which of the two ways a registry has shows only when it is asked, and one question
             // after the other would take twice as long.
@@ -117,7 +118,6 @@ impl Repository {
         }
         let under_tag = match under_tag {
             Some(found) => found?,
-            None if lacks_tag => None,
             None => self.list_under(&tag).await?,
         };
         Ok(match under_tag {
