@@ -255,18 +255,12 @@ impl Watcher for FactsMaker {
             left: blob.size,
         };
         tokio::task::spawn_blocking(move || {
-            let found = collect_layer(&mut passing, slot.place, &Extent::Everything);
-            // The end of the layer's archive need not be the end of its bytes.
-            let rest = io::copy(&mut passing, &mut io::sink());
-            let seen = match (found, rest) {
-                (Ok(found), Ok(_)) => Seen::Whole(Arc::new(found)),
-                (found, rest) => {
-                    tracing::info!(
-                        "layer {} could not be read as it passed by: {:?}, {:?}",
-                        passing.blob.digest,
-                        found.err(),
-                        rest.err()
-                    );
+            let seen = match passing.look_through(slot.place) {
+                Ok(found) => Seen::Whole(Arc::new(found)),
+                Err(error) => {
+                    let digest = &passing.blob.digest;
+                    let why = in_one_line(&error);
+                    tracing::info!("layer {digest} could not be read as it passed by: {why}");
                     Seen::Broken
                 }
             };
@@ -302,6 +296,14 @@ struct Passing {
 }
 
 impl Passing {
+    /// What the layer says. The first error is the last that is read: the copy goes on alone.
+    fn look_through(&mut self, place: LayerPlace) -> Result<LayerInside, LayerProblem> {
+        let found = collect_layer(&mut *self, place, &Extent::Everything)?;
+        // The end of the layer's archive need not be the end of its bytes.
+        io::copy(self, &mut io::sink()).map_err(LayerProblem::Read)?;
+        Ok(found)
+    }
+
     /// Whether what came is what the digest names.
     fn check(&mut self) -> io::Result<()> {
         let Some(hasher) = self.hasher.take() else {
@@ -332,5 +334,38 @@ impl Read for Passing {
         let count = self.chunk.len().min(buffer.len());
         self.chunk.copy_to_slice(&mut buffer[..count]);
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used)]
+
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::oci::document::sha256;
+    use crate::oci::remote::{Options, Registry};
+    use crate::progress::Silent;
+
+    #[tokio::test]
+    async fn a_layer_that_cannot_be_read_is_not_read_to_its_end() {
+        let registry = Registry::new(Options::default(), Arc::new(Silent)).unwrap();
+        let maker = FactsMaker::new(Library::new(registry, None, Arc::new(Silent)));
+        let chunk = Bytes::from(vec![7; 64 << 10]);
+        let blob = Descriptor::new(media_type::OCI_LAYER, sha256(&chunk), 1 << 40);
+        let slot = maker.slot(&blob.digest, place_of(0));
+        let sender = maker.watch(&blob).unwrap();
+        let sends = async {
+            let mut sent: u64 = 0;
+            while sender.send(chunk.clone()).await.is_ok() {
+                sent += chunk.len() as u64;
+                assert!(sent < 64 << 20, "all of it is read");
+            }
+        };
+        timeout(Duration::from_secs(20), sends).await.unwrap();
+        assert!(matches!(*slot.seen.borrow(), Seen::Broken));
     }
 }
