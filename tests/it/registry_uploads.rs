@@ -162,6 +162,43 @@ async fn a_source_that_fails_is_told_from_a_network_that_does() {
     assert!(!repository.has_blob(blob.digest()).await.unwrap());
 }
 
+/// Both are asked through one proxy: the blob is read by `GET`, and sent by `PATCH`.
+#[tokio::test]
+async fn a_blob_that_is_sent_in_pieces_is_asked_for_once() {
+    let Some(docker) = docker() else { return };
+    let proxy = FaultProxy::start(docker.host(), |_| Fault::Pass).await;
+    let bytes = Bytes::from(noise(4 * MIB, 21));
+    let from = repository(options(&docker.host()), &format!("{}/a", docker.host()));
+    let blob = put(&from, &bytes).await;
+    let options = in_pieces(options(&proxy.host()));
+    let from = repository(options.clone(), &format!("{}/a", proxy.host()));
+    let to = repository(options, &format!("{}/b", proxy.host()));
+    let source = from.blob(&blob);
+    let sent = to.put_blob(blob.digest(), blob.size(), &source, &Silent);
+    sent.await.unwrap();
+    assert_eq!(proxy.requests("PATCH", "").len(), 4);
+    assert_eq!(proxy.requests("GET", "/a/blobs/").len(), 1);
+    assert_eq!(to.get_blob(&blob, 4 << 20).await.unwrap(), bytes);
+}
+
+#[tokio::test]
+async fn a_damaged_blob_is_found_out_before_its_last_bytes_are_sent() {
+    let (source, target) = (FakeRegistry::start(), FakeRegistry::start());
+    let reads_blob = |passed: &Passed| passed.method == "GET" && passed.path.contains("/blobs/");
+    let rule = first(99, reads_blob, Fault::Flip(MIB / 2));
+    let proxy = FaultProxy::start(source.host(), rule).await;
+    let from = repository(options(&proxy.host()), &format!("{}/a", proxy.host()));
+    let blob = put(&from, &Bytes::from(noise(3 * MIB, 22))).await;
+    let options = options(&target.host());
+    for options in [in_pieces(options.clone()), options] {
+        let to = repository(options, &format!("{}/b", target.host()));
+        let bytes = from.blob(&blob);
+        let sent = to.put_blob(blob.digest(), blob.size(), &bytes, &Silent);
+        let error = chain(&sent.await.unwrap_err());
+        assert!(error.contains("is damaged"), "{error}");
+    }
+}
+
 /// As many bytes as anybody wants, made while they are read.
 struct Endless(u64);
 

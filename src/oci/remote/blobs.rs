@@ -87,7 +87,7 @@ impl Registry {
 }
 
 /// A blob somewhere on the network. Reading it resumes after broken connections, and a reader
-/// that began at offset 0 verifies the digest before it reports the end.
+/// that began at offset 0 verifies the digest before it gives the last bytes.
 #[derive(Clone)]
 pub struct RemoteBlob {
     registry: Registry,
@@ -213,7 +213,7 @@ impl Pull {
         loop {
             match self.advance().await {
                 Ok(Some(chunk)) => return Ok(Some(chunk)),
-                Ok(None) => return self.finish().map(|()| None),
+                Ok(None) => return self.verify().map(|()| None),
                 Err(error) => {
                     self.response = None;
                     self.attempts.pause(error).await?;
@@ -255,6 +255,10 @@ impl Pull {
             if let Some(hasher) = &mut self.hasher {
                 hasher.update(&chunk);
             }
+            if end == size {
+                // Whoever knows how much there is may not ask again.
+                self.verify()?;
+            }
             self.position = end;
             self.attempts.advance(chunk.len() as u64);
             self.response = Some((response, skip));
@@ -275,7 +279,8 @@ impl Pull {
         }))
     }
 
-    fn finish(&mut self) -> Result<(), RegistryError> {
+    /// Whether all that came is the blob. Asked again, it says nothing new.
+    fn verify(&mut self) -> Result<(), RegistryError> {
         match self.hasher.take() {
             Some(hasher) => {
                 RegistryError::verify(&hasher.finish(), self.descriptor.digest(), &self.name())

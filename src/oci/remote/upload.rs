@@ -18,7 +18,7 @@ use super::repository::Repository;
 use super::request::Request;
 use super::session::{self, Sending, Session, Stands, octets, upload_location};
 use super::takes::Manner;
-use crate::net::{BlobSource, Payload, Piece, Transient};
+use crate::net::{BlobSource, Continued, Payload, Piece, Transient};
 use crate::progress::Task;
 
 const TOO_MANY: StatusCode = StatusCode::TOO_MANY_REQUESTS;
@@ -28,7 +28,7 @@ struct Upload<'a> {
     repository: &'a Repository,
     digest: &'a Digest,
     size: u64,
-    source: &'a dyn BlobSource,
+    source: Continued<'a>,
     task: &'a dyn Task,
     manner: Manner,
     /// The manners in which it was refused.
@@ -93,7 +93,7 @@ impl Repository {
             repository: self,
             digest,
             size,
-            source,
+            source: Continued::new(source),
             task,
             manner: self.host.takes.get().manner.unwrap_or(pieces),
             refused: Vec::new(),
@@ -332,7 +332,7 @@ impl Upload<'_> {
 
     fn piece(&self, offset: u64, length: u64) -> Piece<'_> {
         Piece {
-            source: self.source,
+            source: &self.source,
             task: self.task,
             offset,
             length,
