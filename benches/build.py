@@ -27,11 +27,13 @@ import sys
 import tarfile
 import tempfile
 import time
+import urllib.parse
 import urllib.request
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 WINCIMG = os.environ.get("WINCIMG", str(HERE.parent / "target/dist/wincimg"))
+REGISTRY = os.environ.get("REGISTRY", "docker-registry")
 VERSIONS = ["10.0.17763.973", "10.0.18363.1379", "10.0.20348.2402", "10.0.26100.2314"]
 DOCKER = "application/vnd.docker."
 MANIFEST = DOCKER + "distribution.manifest.v2+json"
@@ -54,8 +56,9 @@ def get_json(url, **headers):
 def push_blob(registry, repository, data):
     digest = "sha256:" + hashlib.sha256(data).hexdigest()
     begun = request("POST", f"{registry}/v2/{repository}/blobs/uploads/", b"")
-    place = begun["Location"]
-    request("PUT", f"{place}&digest={digest}", data, Content_Type="application/octet-stream")
+    place = urllib.parse.urljoin(registry, begun["Location"])
+    mark = "&" if "?" in place else "?"
+    request("PUT", f"{place}{mark}digest={digest}", data, Content_Type="application/octet-stream")
     return {"digest": digest, "size": len(data)}
 
 
@@ -152,8 +155,13 @@ def serve(work, port):
         f"storage: {{filesystem: {{rootdirectory: {work}/data}}}}\n"
         f'http: {{addr: "127.0.0.1:{port}"}}\n'
     )
+    return logged(work, [REGISTRY, "serve", config])
+
+
+def logged(work, command):
+    """A server that writes what it says into a file beside its own."""
     log = open(work / "registry.log", "wb")
-    return subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
+    return subprocess.Popen(command, stdout=log, stderr=log)
 
 
 def wait_for(registry):
@@ -162,7 +170,7 @@ def wait_for(registry):
             return request("GET", f"{registry}/v2/")
         except OSError:
             time.sleep(0.05)
-    sys.exit("error: docker-registry does not answer")
+    sys.exit("error: the registry does not answer")
 
 
 def main():

@@ -3,10 +3,10 @@
 
     cargo build --profile dist && benches/peers.py [--runs N] [--only pause,text,code,site,rebuild,mirror] [--write]
 
-Needs docker-registry, GNU time and root for BuildKit. CRANE, BUILDKITD, BUILDCTL and SKOPEO name programs that are
-not in the PATH; a peer that is not there is left out. Every run of everybody pushes to a repository of its own on a
-registry of this machine. A ratio is that of two runs of one round; what stands in brackets is the least and the most
-of all rounds. --write puts the table into docs/benchmarks.md.
+Needs docker-registry, GNU time and root for BuildKit. REGISTRY, CRANE, BUILDKITD, BUILDCTL and SKOPEO name programs
+that are not in the PATH; a peer that is not there is left out. Every run of everybody pushes to a repository of its
+own on a registry of this machine. A ratio is that of two runs of one round; what stands in brackets is the least and
+the most of all rounds. --write puts the table into docs/benchmarks.md.
 """
 
 import argparse
@@ -49,13 +49,13 @@ def together(*runs):
 
 
 class Registry:
-    """A docker-registry of this machine that ends with the block."""
+    """A registry of this machine that ends with the block, docker-registry where no other is said."""
 
-    def __init__(self, parent):
+    def __init__(self, parent, serve=build.serve):
         self.folder = tempfile.TemporaryDirectory(dir=parent)
         port = build.free_port()
         self.host = f"127.0.0.1:{port}"
-        self.process = build.serve(Path(self.folder.name), port)
+        self.process = serve(Path(self.folder.name), port)
 
     def __enter__(self):
         build.wait_for(f"http://{self.host}")
@@ -197,8 +197,8 @@ class Bench:
         self.skopeo = program("SKOPEO", "skopeo")
         self.buildkit = dockerfile.programs() is not None
 
-    def with_registry(self, parent, work):
-        with Registry(parent) as registry, tempfile.TemporaryDirectory(dir=self.folder) as folder:
+    def with_registry(self, parent, work, serve=build.serve):
+        with Registry(parent, serve) as registry, tempfile.TemporaryDirectory(dir=self.folder) as folder:
             build.push_base(f"http://{registry.host}", BASE, VERSION)
             folder = Path(folder)
             buildkit = BuildKit(registry, folder) if self.buildkit else None
@@ -210,26 +210,45 @@ class Bench:
                     buildkit.end()
 
     def pause(self):
-        for place, parent in (("in memory", "/dev/shm"), ("on disk", self.folder)):
-            def work(registry, folder, wincimg, crane, buildkit, place=place):
-                for version in build.VERSIONS[1:]:
-                    build.push_base(f"http://{registry.host}", BASE, version)
-                context, tar = small_image(registry, folder)
-                ways = {"wincimg": lambda run: wincimg.build("pause", f"one-{run}")}
-                if crane:
-                    ways["crane append, crane mutate"] = lambda run: crane.pause(tar, f"crane-{run}")
-                if buildkit:
-                    ways["BuildKit"] = lambda run: buildkit.push(changed(context, run), f"buildkit-{run}")
-                runs = self.runs * 3
-                self.table.add(f"`build pause --push`, the registry's files {place}", *in_turns(runs, ways))
-                four = [f"--host-build={version}" for version in build.VERSIONS[1:]]
-                ways = {
-                    "wincimg": lambda run: wincimg.build("pause", f"four-{run}", *four),
-                    "one host": lambda run: wincimg.build("pause", f"single-{run}"),
-                }
-                self.table.add(f"the same for four hosts, {place}", *in_turns(runs, ways))
+        """To docker-registry, and to a registry that does less for each request: what is left is the program's."""
+        places = {
+            "docker-registry, its files in memory": ("/dev/shm", build.serve),
+            "docker-registry, its files on disk": (self.folder, build.serve),
+        }
+        if self.crane:
+            places["crane's registry, all of it in memory"] = ("/dev/shm", self.serve_with_crane)
+            places["crane's registry, its blobs on disk"] = (self.folder, self.serve_blobs_with_crane)
+        for target, (parent, serve) in places.items():
+            self.pauses(target, parent, serve)
 
-            self.with_registry(parent, work)
+    def pauses(self, target, parent, serve):
+        def work(registry, folder, wincimg, crane, buildkit):
+            for version in build.VERSIONS[1:]:
+                build.push_base(f"http://{registry.host}", BASE, version)
+            context, tar = small_image(registry, folder)
+            ways = {"wincimg": lambda run: wincimg.build("pause", f"one-{run}")}
+            if crane:
+                ways["crane append, crane mutate"] = lambda run: crane.pause(tar, f"crane-{run}")
+            if buildkit:
+                ways["BuildKit"] = lambda run: buildkit.push(changed(context, run), f"buildkit-{run}")
+            runs = self.runs * 3
+            self.table.add(f"`build pause --push` to {target}", *in_turns(runs, ways))
+            four = [f"--host-build={version}" for version in build.VERSIONS[1:]]
+            ways = {
+                "wincimg": lambda run: wincimg.build("pause", f"four-{run}", *four),
+                "one host": lambda run: wincimg.build("pause", f"single-{run}"),
+            }
+            self.table.add("the same for four hosts", *in_turns(runs, ways))
+
+        self.with_registry(parent, work, serve)
+
+    def serve_with_crane(self, folder, port, *more):
+        return build.logged(folder, [self.crane, "registry", "serve", "--address", f"127.0.0.1:{port}", *more])
+
+    def serve_blobs_with_crane(self, folder, port):
+        blobs = folder / "data"
+        blobs.mkdir()
+        return self.serve_with_crane(folder, port, "--disk", blobs)
 
     def text(self):
         def work(registry, folder, *others):
@@ -419,6 +438,7 @@ def versions(bench):
         names = [line.split(":", 1)[1].strip() for line in info if line.startswith("model name")]
     told = [f"{os.cpu_count()} cores of {names[0] if names else platform.machine()}"]
     told.append(first_line(build.WINCIMG, "--version"))
+    told.append(first_line(build.REGISTRY, "--version"))
     if bench.skopeo:
         told.append(first_line(bench.skopeo, "--version"))
     if bench.crane:
