@@ -367,7 +367,8 @@ fn from_json(error: serde_json::Error, recent: Recent<impl Read>) -> NodesError 
 
 impl NodeList {
     pub(super) fn add(&mut self, object: NodeObject) {
-        let is_windows = object.system() == "windows";
+        // Virtual nodes write it with a capital.
+        let is_windows = object.system().eq_ignore_ascii_case("windows");
         let node = object.into_node(is_windows);
         if is_windows {
             self.windows.push(node);
@@ -501,6 +502,16 @@ mod tests {
             ]
         );
         assert_eq!(list.others.len(), 1);
+    }
+
+    #[test]
+    fn a_node_that_writes_windows_with_a_capital_runs_windows() {
+        let list = read(
+            r#"{"kind":"Node","metadata":{"name":"virtual-kubelet"},
+                "status":{"nodeInfo":{"operatingSystem":"Windows"}}}"#,
+        )
+        .unwrap();
+        assert_eq!((list.windows.len(), list.others.len()), (1, 0));
     }
 
     #[test]
