@@ -3,12 +3,15 @@
 //! What comes and goes is left out: a node that is cordoned or not ready today is one that the pod
 //! may be put on tomorrow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
 use super::nodes::{BUILD_LABEL, Node, OLD_OS_LABEL, OS_LABEL, Taint};
 use super::null_is_default;
+
+/// The only field of a node that an affinity can ask for.
+const NODE_NAME: &str = "metadata.name";
 
 /// Where a pod may be put.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -130,6 +133,39 @@ impl Scheduling {
         }
     }
 
+    /// Takes out the node that a DaemonSet's controller writes into each pod, in place of the set's
+    /// own affinity.
+    pub(super) fn take_node_names(&mut self) -> Vec<String> {
+        let names = match self.affinity.as_deref() {
+            Some([term]) if term.match_expressions.is_empty() => match &term.match_fields[..] {
+                [field] if field.key == NODE_NAME && field.operator == Operator::In => {
+                    field.values.clone()
+                }
+                _ => return Vec::new(),
+            },
+            _ => return Vec::new(),
+        };
+        self.affinity = None;
+        names
+    }
+
+    /// Puts back the nodes of all pods that were found to be alike: what the set's affinity was, only
+    /// they tell.
+    pub(super) fn require_node_names(&mut self, names: BTreeSet<String>) {
+        if names.is_empty() {
+            return;
+        }
+        let fields = Requirement {
+            key: NODE_NAME.to_owned(),
+            operator: Operator::In,
+            values: names.into_iter().collect(),
+        };
+        self.affinity = Some(vec![Term {
+            match_fields: vec![fields],
+            ..Term::default()
+        }]);
+    }
+
     fn tolerates(&self, taint: &Taint) -> bool {
         let keeps_off = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
         !keeps_off
@@ -180,7 +216,7 @@ impl Term {
         };
         let fields = || {
             self.match_fields.iter().all(|requirement| {
-                requirement.key == "metadata.name"
+                requirement.key == NODE_NAME
                     && (node.name.is_none() || requirement.is_met_by(node.name.as_deref()))
             })
         };

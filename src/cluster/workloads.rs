@@ -2,7 +2,7 @@
 //! lists, everything that makes pods, and runtime classes. Other objects of Kubernetes are passed over;
 //! those of others are searched for pod templates, and listed where they have none.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -334,25 +334,37 @@ impl WorkloadList {
             })
             .collect();
         let mut kept: Vec<Workload> = Vec::with_capacity(self.workloads.len());
+        let mut nodes_of: Vec<BTreeSet<String>> = Vec::with_capacity(self.workloads.len());
         let mut places: HashMap<WorkloadId, Vec<usize>> = HashMap::new();
         for (mut workload, is_made) in self.workloads.into_iter().zip(is_made_by_another) {
             if is_made {
                 continue;
             }
+            let mut nodes = Vec::new();
             if let Some(owner) = workload.owner.take() {
+                if owner.kind == "DaemonSet" {
+                    nodes = workload.template.scheduling.take_node_names();
+                }
                 workload.id = owner;
                 // Where one of its pods was put says nothing about the next.
                 workload.template.scheduling.node_name = None;
             }
             workload.template.apply(&self.runtime_classes);
             let same_name = places.entry(workload.id.clone()).or_default();
-            if !same_name
+            let same = same_name
                 .iter()
-                .any(|&place| kept[place].template == workload.template)
-            {
+                .copied()
+                .find(|&place| kept[place].template == workload.template);
+            let place = same.unwrap_or_else(|| {
                 same_name.push(kept.len());
                 kept.push(workload);
-            }
+                nodes_of.push(BTreeSet::new());
+                kept.len() - 1
+            });
+            nodes_of[place].extend(nodes);
+        }
+        for (workload, nodes) in kept.iter_mut().zip(nodes_of) {
+            workload.template.scheduling.require_node_names(nodes);
         }
         kept
     }

@@ -190,6 +190,37 @@ fn pods_of_something_that_is_not_listed_count_as_it_once() {
 }
 
 #[test]
+fn pods_of_a_daemon_set_are_one_on_the_nodes_where_they_are() {
+    let pod = |node: &str, image: &str| {
+        format!(
+            "---\nkind: Pod\nmetadata:\n  name: logs-{node}\n  ownerReferences: \
+             [{{kind: DaemonSet, name: logs, controller: true}}]\n\
+             spec:\n  nodeName: {node}\n  containers: [{{image: {image}}}]\n  affinity:\n    \
+             nodeAffinity:\n      requiredDuringSchedulingIgnoredDuringExecution:\n        \
+             nodeSelectorTerms: [{{matchFields: [{{key: metadata.name, operator: In, values: [{node}]}}]}}]\n"
+        )
+    };
+    let workloads = read(&(pod("a", "w:1") + &pod("b", "w:1") + &pod("c", "w:2")));
+    let seen: Vec<_> = workloads
+        .iter()
+        .map(|workload| {
+            let admits = |name: &&str| {
+                let host = Node::of_build(HostBuild::new("17763.1158".parse().unwrap()));
+                let host = Node {
+                    name: Some((*name).to_owned()),
+                    ..host
+                };
+                workload.template.scheduling.admits(&host)
+            };
+            let nodes: Vec<&str> = ["a", "b", "c", "d"].into_iter().filter(admits).collect();
+            (workload.id.to_string(), nodes.join(" "))
+        })
+        .collect();
+    let id = "DaemonSet default/logs".to_owned();
+    assert_eq!(seen, [(id.clone(), "a b".to_owned()), (id, "c".to_owned())]);
+}
+
+#[test]
 fn a_runtime_class_brings_its_selector_and_its_isolation() {
     let class = "\
 kind: RuntimeClass
