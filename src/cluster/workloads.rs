@@ -290,7 +290,8 @@ impl WorkloadList {
         let owner = metadata
             .owner_references
             .into_iter()
-            .find(|owner| owner.controller)
+            // A static pod belongs to its node, and runs nowhere else.
+            .find(|owner| owner.controller && owner.kind != "Node")
             .map(|owner| WorkloadId {
                 kind: owner.kind,
                 namespace: namespace.clone(),

@@ -190,6 +190,17 @@ fn pods_of_something_that_is_not_listed_count_as_it_once() {
 }
 
 #[test]
+fn a_static_pod_stays_on_its_node() {
+    let owner = "{kind: Node, name: n-etcd, controller: true}";
+    let workloads = read(&made("etcd", owner, "e"));
+    assert_eq!(workloads[0].id.to_string(), "Pod default/etcd");
+    assert_eq!(
+        workloads[0].template.scheduling.node_name.as_deref(),
+        Some("n-etcd")
+    );
+}
+
+#[test]
 fn pods_of_a_daemon_set_are_one_on_the_nodes_where_they_are() {
     let pod = |node: &str, image: &str| {
         format!(
