@@ -57,23 +57,36 @@ pub struct Taint {
 }
 
 impl Taint {
-    /// Whether Kubernetes itself sets and removes it as a node's condition changes.
+    /// Whether it is set and removed as a node's condition changes, or gone once the node has started.
     pub(super) fn is_passing(&self) -> bool {
-        matches!(
-            self.key.as_str(),
-            "node.kubernetes.io/not-ready"
-                | "node.kubernetes.io/unreachable"
-                | "node.kubernetes.io/unschedulable"
-                | "node.kubernetes.io/memory-pressure"
-                | "node.kubernetes.io/disk-pressure"
-                | "node.kubernetes.io/pid-pressure"
-                | "node.kubernetes.io/network-unavailable"
-                | "node.kubernetes.io/out-of-service"
-                | "node.cloudprovider.kubernetes.io/uninitialized"
-                | "node.cloudprovider.kubernetes.io/shutdown"
-                | "ToBeDeletedByClusterAutoscaler"
-                | "DeletionCandidateOfClusterAutoscaler"
-        )
+        /// What the cluster autoscaler takes for a node that is about to be ready.
+        const OF_AUTOSCALER: [&str; 3] = [
+            "startup-taint.cluster-autoscaler.kubernetes.io/",
+            "status-taint.cluster-autoscaler.kubernetes.io/",
+            "ignore-taint.cluster-autoscaler.kubernetes.io/",
+        ];
+        // Drivers and agents, such as ebs.csi.aws.com, take theirs away when they run.
+        self.key.ends_with("/agent-not-ready")
+            || OF_AUTOSCALER
+                .iter()
+                .any(|prefix| self.key.starts_with(prefix))
+            || matches!(
+                self.key.as_str(),
+                "node.kubernetes.io/not-ready"
+                    | "node.kubernetes.io/unreachable"
+                    | "node.kubernetes.io/unschedulable"
+                    | "node.kubernetes.io/memory-pressure"
+                    | "node.kubernetes.io/disk-pressure"
+                    | "node.kubernetes.io/pid-pressure"
+                    | "node.kubernetes.io/network-unavailable"
+                    | "node.kubernetes.io/out-of-service"
+                    | "node.cloudprovider.kubernetes.io/uninitialized"
+                    | "node.cloudprovider.kubernetes.io/shutdown"
+                    | "ToBeDeletedByClusterAutoscaler"
+                    | "DeletionCandidateOfClusterAutoscaler"
+                    | "node.cluster.x-k8s.io/uninitialized"
+                    | "karpenter.sh/unregistered"
+            )
     }
 }
 

@@ -200,6 +200,9 @@ fn preferences_and_passing_conditions_keep_nothing_off() {
         r#"{"key":"os","value":"windows","effect":"PreferNoSchedule"}"#,
         r#"{"key":"node.kubernetes.io/unschedulable","effect":"NoSchedule"}"#,
         r#"{"key":"node.kubernetes.io/not-ready","effect":"NoExecute"}"#,
+        r#"{"key":"ebs.csi.aws.com/agent-not-ready","effect":"NoExecute"}"#,
+        r#"{"key":"startup-taint.cluster-autoscaler.kubernetes.io/x","effect":"NoSchedule"}"#,
+        r#"{"key":"karpenter.sh/unregistered","effect":"NoExecute"}"#,
     ] {
         assert!(Scheduling::default().admits(&tainted(taint)), "{taint}");
     }
