@@ -89,7 +89,7 @@ impl PodTemplate {
                 .any(|container| container.host_process)
             || self.scheduling.tolerations.iter().any(|toleration| {
                 matches!(toleration.key.as_str(), "os" | "node.kubernetes.io/os")
-                    && toleration.value == "windows"
+                    && toleration.value.eq_ignore_ascii_case("windows")
             })
     }
 

@@ -190,6 +190,20 @@ fn pods_of_something_that_is_not_listed_count_as_it_once() {
 }
 
 #[test]
+fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
+    for (value, expected) in [
+        ("windows", System::Windows),
+        ("Windows", System::Windows),
+        ("linux", System::Unsaid),
+    ] {
+        let pod = format!(
+            "kind: Pod\nspec: {{tolerations: [{{key: os, value: {value}}}], containers: [{{image: i}}]}}"
+        );
+        assert_eq!(read(&pod)[0].template.system(), expected, "{value}");
+    }
+}
+
+#[test]
 fn a_static_pod_stays_on_its_node() {
     let owner = "{kind: Node, name: n-etcd, controller: true}";
     let workloads = read(&made("etcd", owner, "e"));
