@@ -222,7 +222,10 @@ impl WorkloadList {
         let id = WorkloadId {
             kind: kind.clone(),
             namespace: name("/metadata/namespace", "default"),
-            name: name("/metadata/name", ""),
+            name: name_or_pattern(
+                name("/metadata/name", ""),
+                &name("/metadata/generateName", ""),
+            ),
         };
         let found = self
             .add_object(&kind, object)
@@ -300,7 +303,7 @@ impl WorkloadList {
         let id = WorkloadId {
             kind: kind.to_owned(),
             namespace,
-            name: metadata.name,
+            name: name_or_pattern(metadata.name, &metadata.generate_name),
         };
         Ok(templates
             .into_iter()
@@ -371,6 +374,15 @@ impl WorkloadList {
     }
 }
 
+/// What an object is called; where the cluster will make up its name, `migrate-*`.
+fn name_or_pattern(name: String, generate_name: &str) -> String {
+    if name.is_empty() && !generate_name.is_empty() {
+        format!("{generate_name}*")
+    } else {
+        name
+    }
+}
+
 /// What the API server writes where nobody said how long a pod may take to stop.
 const USUAL_GRACE_SECONDS: u64 = 30;
 
@@ -430,6 +442,8 @@ impl From<Malformed> for WorkloadsError {
 struct Metadata {
     #[serde(default)]
     name: String,
+    #[serde(default, deserialize_with = "null_is_default")]
+    generate_name: String,
     #[serde(default, deserialize_with = "null_is_default")]
     namespace: String,
     uid: Option<String>,

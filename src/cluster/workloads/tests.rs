@@ -204,6 +204,21 @@ fn a_pod_that_tolerates_a_windows_taint_is_for_windows_however_it_is_written() {
 }
 
 #[test]
+fn what_the_cluster_gives_a_name_is_called_by_what_it_begins_with() {
+    let job = |name: &str| {
+        format!(
+            "---\nkind: Job\nmetadata: {{{name}}}\nspec: {{template: {{spec: {{containers: [{{image: j}}]}}}}}}\n"
+        )
+    };
+    let text = job("generateName: migrate-") + &job("generateName: seed-, name: seed-x7");
+    let names: Vec<_> = read(&text)
+        .into_iter()
+        .map(|workload| workload.id.name)
+        .collect();
+    assert_eq!(names, ["migrate-*", "seed-x7"]);
+}
+
+#[test]
 fn a_static_pod_stays_on_its_node() {
     let owner = "{kind: Node, name: n-etcd, controller: true}";
     let workloads = read(&made("etcd", owner, "e"));

@@ -32,10 +32,11 @@ pub enum Way {
 }
 
 impl Way {
-    /// Nothing for kinds whose fields are not known, and for what has no name.
+    /// Nothing for kinds whose fields are not known, and for what has no name, or one that the
+    /// cluster makes up.
     pub fn of(workload: &WorkloadId) -> Option<Self> {
         match workload.kind.as_str() {
-            _ if workload.name.is_empty() => None,
+            _ if workload.name.is_empty() || workload.name.ends_with('*') => None,
             "Deployment" | "DaemonSet" | "StatefulSet" | "CronJob" => Some(Self::Patch),
             "Pod" | "Job" | "ReplicaSet" | "ReplicationController" => Some(Self::MakeAgain),
             _ => None,
