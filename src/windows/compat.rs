@@ -29,14 +29,14 @@ pub enum Edition {
 
 impl Edition {
     /// Reads the product name that a node or a daemon reports, such as `Windows Server 2019
-    /// Datacenter`. Daemons of today call every client `Microsoft Windows Version 23H2 (OS Build …)`.
+    /// Datacenter`. Daemons of today call every client `Microsoft Windows Version 23H2 (OS Build …)`;
+    /// `Microsoft Windows [Version …]` is what `ver` prints on servers too.
     pub fn of_product(name: &str) -> Option<Self> {
-        const CLIENTS: [&str; 5] = [
+        const CLIENTS: [&str; 4] = [
             "Windows 10",
             "Windows 11",
             "Microsoft Windows Version ",
             "Microsoft Windows (",
-            "Microsoft Windows [",
         ];
         if name.contains("Windows Server") {
             Some(Self::Server)

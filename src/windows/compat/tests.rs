@@ -239,6 +239,15 @@ fn the_edition_comes_from_the_product_name_or_the_build() {
         Edition::of_product("Windows 10 Enterprise"),
         Some(Edition::Client)
     );
+    assert_eq!(
+        Edition::of_product("Microsoft Windows Version 23H2 (OS Build 22631.3447)"),
+        Some(Edition::Client)
+    );
+    // What `ver` prints, which old kubelets pass on.
+    assert_eq!(
+        Edition::of_product("Microsoft Windows [Version 10.0.14393]"),
+        None
+    );
     assert_eq!(Edition::of_product("Ubuntu 22.04 LTS"), None);
     assert_eq!(HostBuild::new(version("19045")).edition, Edition::Client);
     assert_eq!(HostBuild::new(version("17763")).edition, Edition::Server);
