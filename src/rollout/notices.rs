@@ -103,12 +103,15 @@ fn about_scheduling(
         let (reason, fix) = why_nowhere(context.hosts, scheduling);
         found.push(warn(Concern::NoHostSelected, reason, fix));
     }
-    let is_for_windows = workload.template.system() == System::Windows
-        || placement
-            .images
-            .iter()
-            .any(|placed| context.images[placed.image].is_for("windows"));
-    if !is_for_windows {
+    let mut images = placement
+        .images
+        .iter()
+        .map(|placed| &context.images[placed.image]);
+    // Images for both systems start on nodes without Windows as well.
+    let needs_windows = workload.template.system() == System::Windows
+        || (images.clone().any(|image| image.is_for("windows"))
+            && !images.all(|image| image.is_for("linux")));
+    if !needs_windows {
         return found;
     }
     let elsewhere = context

@@ -421,6 +421,42 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
 }
 
 #[test]
+fn images_for_both_systems_need_no_selector_for_windows() {
+    let linux = Variant {
+        os: "linux".to_owned(),
+        architecture: "amd64".to_owned(),
+        ..Variant::default()
+    };
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.images[0].content = Content::Index(vec![linux, single("17763.1158")]);
+    request.nodes.others.push(Node {
+        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
+        ..Node::of_build(HostBuild::new(version("20348.1")))
+    });
+    request.plain = 0;
+    let rules = |request: &mut Request, spec: &str| {
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
+        );
+        let mut list = WorkloadList::default();
+        list.read(&text, "test").unwrap();
+        request.workloads = list.into_workloads();
+        let rollout = Rollout::new(request.clone());
+        let notices = rollout.notices.iter();
+        notices
+            .map(|notice| notice.finding.rule)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rules(&mut request, ", os: {name: windows}"),
+        ["no-windows-selector"]
+    );
+    assert!(rules(&mut request, "").is_empty());
+    assert_eq!(short_of(&request), ["pin p0 to linux"]);
+}
+
+#[test]
 fn an_image_for_linux_is_never_built_over() {
     let linux = Variant {
         os: "linux".to_owned(),
