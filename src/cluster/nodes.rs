@@ -24,6 +24,16 @@ pub(super) const OLD_OS_LABEL: &str = "beta.kubernetes.io/os";
 /// The label that says which build of Windows a node runs.
 pub(crate) const BUILD_LABEL: &str = "node.kubernetes.io/windows-build";
 
+/// The label by which these nodes say their system: the old one where none has the new one.
+pub(crate) fn os_label(nodes: &[Node]) -> &'static str {
+    let has = |label: &str| nodes.iter().any(|node| node.labels.contains_key(label));
+    if has(OLD_OS_LABEL) && !has(OS_LABEL) {
+        OLD_OS_LABEL
+    } else {
+        OS_LABEL
+    }
+}
+
 /// A node, as far as it matters here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {

@@ -8,6 +8,7 @@ use super::finding::is_mendable;
 use super::image::Image;
 use super::plan::{Action, Pin, Plan, Way};
 use super::{Finding, HostKind, Request, Rollout, Shared};
+use crate::cluster::nodes::Node;
 use crate::cluster::workloads::WorkloadId;
 use crate::windows::compat::{Concern, Outcome};
 
@@ -40,7 +41,7 @@ impl Rollout {
             {
                 let id = &self.workloads[workload].id;
                 notice.finding = Rc::new(Finding {
-                    commands: advisor.pin_to_windows(workload, id),
+                    commands: advisor.pin_to_windows(workload, id, &self.hosts),
                     ..Finding::clone(&notice.finding)
                 });
             }
@@ -266,12 +267,12 @@ impl<'a> Advisor<'a> {
         }
     }
 
-    fn pin_to_windows(&self, workload: usize, id: &WorkloadId) -> Vec<String> {
+    fn pin_to_windows(&self, workload: usize, id: &WorkloadId, hosts: &[Node]) -> Vec<String> {
         match self.pins.get(&workload) {
             Some(place) => self.plan.actions[*place].commands().to_vec(),
             // What runs is not ended for a warning.
             None if Way::of(id) == Some(Way::MakeAgain) => Vec::new(),
-            None => Pin::to_windows().commands(id, self.flags),
+            None => Pin::to_windows(hosts).commands(id, self.flags),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::finding::{HostKind, concern};
 use super::image::Image;
 use super::placement::{Placed, Placement};
 use super::{Finding, Shared};
-use crate::cluster::nodes::Node;
+use crate::cluster::nodes::{Node, os_label};
 use crate::cluster::scheduling::{Scheduling, System};
 use crate::cluster::workloads::Workload;
 use crate::oci::reference::parse_reference;
@@ -137,7 +137,10 @@ fn about_scheduling(
     found.push(warn(
         Concern::NoWindowsSelector,
         reason,
-        "add to the pod's spec: nodeSelector: {kubernetes.io/os: windows}".to_owned(),
+        format!(
+            "add to the pod's spec: nodeSelector: {{{}: windows}}",
+            os_label(context.hosts)
+        ),
     ));
     found
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::cluster::nodes::{BUILD_LABEL, Node, OS_LABEL};
+use crate::cluster::nodes::{BUILD_LABEL, Node, os_label};
 use crate::cluster::scheduling::System;
 use crate::cluster::workloads::{Workload, WorkloadId};
 use crate::rollout::commands::{Flags, quoted, typed};
@@ -45,10 +45,10 @@ impl Way {
 }
 
 impl Pin {
-    /// On nodes that run Windows.
-    pub(in crate::rollout) fn to_windows() -> Self {
+    /// On nodes that run Windows, which are these.
+    pub(in crate::rollout) fn to_windows(hosts: &[Node]) -> Self {
         Self {
-            label: OS_LABEL,
+            label: os_label(hosts),
             value: "windows".to_owned(),
         }
     }
@@ -205,7 +205,7 @@ fn to_linux(
     others: &[Node],
 ) -> Option<Pin> {
     let pin = Pin {
-        label: OS_LABEL,
+        label: os_label(others),
         value: "linux".to_owned(),
     };
     let mut images = placement.images.iter();

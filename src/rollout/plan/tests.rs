@@ -421,6 +421,28 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
 }
 
 #[test]
+fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
+    let mut request = request(&["17763.1158"], &["17763.1158"]);
+    // As Kubernetes before 1.14 labels them.
+    let old = ("beta.kubernetes.io/os".to_owned(), "windows".to_owned());
+    request.nodes.windows[0].labels = [old].into();
+    let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
+                [{image: repo.example/i0:1}]}}}\n";
+    let mut list = WorkloadList::default();
+    list.read(text, "test").unwrap();
+    request.workloads = list.into_workloads();
+    request.plain = 0;
+    let mut rollout = Rollout::new(request.clone());
+    rollout.advise(&request);
+    let advice = rollout.notices[0].finding.advice().unwrap();
+    assert!(
+        advice.contains("nodeSelector: {beta.kubernetes.io/os: windows}")
+            && advice.contains(r#"{"nodeSelector":{"beta.kubernetes.io/os":"windows"}}"#),
+        "{advice}"
+    );
+}
+
+#[test]
 fn images_for_both_systems_need_no_selector_for_windows() {
     let linux = Variant {
         os: "linux".to_owned(),
