@@ -111,7 +111,8 @@ fn about_scheduling(
     let needs_windows = workload.template.system() == System::Windows
         || (images.clone().any(|image| image.is_for("windows"))
             && !images.all(|image| image.is_for("linux")));
-    if !needs_windows {
+    // A pod that names its node goes there whatever its selector is.
+    if !needs_windows || scheduling.node_name.is_some() {
         return found;
     }
     let elsewhere = context
@@ -127,8 +128,7 @@ fn about_scheduling(
         None if context.others.is_empty()
             && scheduling.system() == System::Unsaid
             && scheduling.selector.is_empty()
-            && scheduling.affinity.is_none()
-            && scheduling.node_name.is_none() =>
+            && scheduling.affinity.is_none() =>
         {
             "it has no node selector, so in a mixed cluster its pods land on any node".to_owned()
         }

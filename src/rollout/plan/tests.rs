@@ -443,6 +443,29 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
 }
 
 #[test]
+fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.nodes.others.push(Node {
+        name: Some("linux-a".to_owned()),
+        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
+        ..Node::of_build(HostBuild::new(version("20348.1")))
+    });
+    let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: linux-a, containers: \
+                [{image: repo.example/i0:1}]}\n";
+    let mut list = WorkloadList::default();
+    list.read(text, "test").unwrap();
+    request.workloads = list.into_workloads();
+    request.plain = 0;
+    let rollout = Rollout::new(request);
+    let rules: Vec<_> = rollout
+        .notices
+        .iter()
+        .map(|notice| notice.finding.rule)
+        .collect();
+    assert_eq!(rules, ["no-host-selected"]);
+}
+
+#[test]
 fn images_for_both_systems_need_no_selector_for_windows() {
     let linux = Variant {
         os: "linux".to_owned(),
