@@ -179,10 +179,15 @@ fn why_nowhere(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
             .iter()
             .map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect))
             .collect();
+        let asks_for_nothing = scheduling.selector.is_empty() && scheduling.affinity.is_none();
+        let nodes = if asks_for_nothing {
+            "the Windows nodes"
+        } else {
+            "the nodes that its selector matches"
+        };
         return (
             format!(
-                "the nodes that its selector matches, such as {}, have taints that it does not \
-                 tolerate: {}",
+                "{nodes}, such as {}, have taints that it does not tolerate: {}",
                 host.name.as_deref().unwrap_or_default(),
                 taints.join(", ")
             ),
@@ -411,7 +416,12 @@ mod tests {
             selector: [(key.to_owned(), value.to_owned())].into(),
             ..Scheduling::default()
         };
-        assert!(why(&with("kubernetes.io/os", "windows")).contains("gpu=yes:NoSchedule"));
+        assert_eq!(
+            why(&with("kubernetes.io/os", "windows")),
+            "the nodes that its selector matches, such as a, have taints that it does not tolerate: \
+             gpu=yes:NoSchedule"
+        );
+        assert!(why(&Scheduling::default()).starts_with("the Windows nodes, such as a, have"));
         assert_eq!(
             why(&with("pool", "x")),
             "no Windows node has the label pool=x"
