@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::nodes::Node;
 use super::null_is_default;
 use super::scheduling::{Scheduling, System, Term, Toleration};
 use crate::windows::compat::{Isolation, Runtime};
@@ -26,6 +27,8 @@ pub struct PodTemplate {
     pub hyperv: Hyperv,
     /// The name of its runtime class.
     pub runtime_class: Option<String>,
+    /// Whether nobody gave that class.
+    pub class_is_missing: bool,
     /// How long it may take to stop, where it says so.
     pub grace_seconds: Option<u64>,
 }
@@ -111,12 +114,25 @@ impl PodTemplate {
         }
     }
 
+    /// The name of its runtime class where nobody gave that: what it brings is not known.
+    pub fn missing_class(&self) -> Option<&str> {
+        self.runtime_class
+            .as_deref()
+            .filter(|_| self.class_is_missing)
+    }
+
+    /// Whether taints alone keep it off a node, and its runtime class may tolerate them.
+    pub fn class_may_admit(&self, node: &Node) -> bool {
+        self.missing_class().is_some() && self.scheduling.wants(node)
+    }
+
     /// Adds what its runtime class says, if it is among these.
     pub fn apply(&mut self, classes: &[RuntimeClass]) {
         let Some(name) = &self.runtime_class else {
             return;
         };
         let class = classes.iter().find(|class| class.name == *name);
+        self.class_is_missing = class.is_none();
         let handler = class.map_or(name.as_str(), |class| class.handler.as_str());
         if is_hyperv(handler) {
             self.hyperv = Hyperv::OfContainerd;
@@ -272,6 +288,7 @@ impl From<PodObject> for PodTemplate {
                 Hyperv::No
             },
             runtime_class: spec.runtime_class_name.filter(|name| !name.is_empty()),
+            class_is_missing: false,
             grace_seconds: spec.termination_grace_period_seconds,
         }
     }

@@ -98,6 +98,12 @@ pub enum System {
 impl Scheduling {
     /// Whether a pod may be put on this node.
     pub fn admits(&self, node: &Node) -> bool {
+        let tolerates = || node.taints.iter().all(|taint| self.tolerates(taint));
+        self.wants(node) && (self.node_name.is_some() || tolerates())
+    }
+
+    /// Whether nothing but taints can keep a pod off this node.
+    pub fn wants(&self, node: &Node) -> bool {
         if let Some(wanted) = &self.node_name {
             return node.name.as_ref().is_none_or(|name| name == wanted);
         }
@@ -113,7 +119,6 @@ impl Scheduling {
                 .affinity
                 .as_ref()
                 .is_none_or(|terms| terms.iter().any(|term| term.is_met_by(node)))
-            && node.taints.iter().all(|taint| self.tolerates(taint))
     }
 
     /// Wants a label in addition. Where that contradicts the selector the API server refuses the pod,

@@ -350,6 +350,7 @@ pub(super) fn outlook(starts: Starts, starts_on: usize, nodes: usize, number: us
     let of_nodes = count(nodes, "node");
     match starts {
         Starts::Unplaced => what,
+        Starts::Unknown if nodes == 0 => what,
         Starts::Nowhere if nodes == 1 => {
             let them = if number == 1 { "it" } else { "them" };
             format!("{what}; 1 node takes {them}")

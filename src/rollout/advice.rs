@@ -9,7 +9,7 @@ use super::image::Image;
 use super::plan::{Action, Pin, Plan, Way};
 use super::{Finding, HostKind, Request, Rollout, Shared};
 use crate::cluster::nodes::Node;
-use crate::cluster::workloads::WorkloadId;
+use crate::cluster::workloads::{Workload, WorkloadId};
 use crate::windows::compat::{Concern, Outcome};
 
 /// How many actions one finding lists; where more go together, it points to the plan.
@@ -39,7 +39,10 @@ impl Rollout {
             if notice.finding.rule == Concern::NoWindowsSelector.name()
                 && let Some(workload) = notice.workload
             {
-                let id = &self.workloads[workload].id;
+                let Workload { id, template, .. } = &self.workloads[workload];
+                if template.missing_class().is_some() {
+                    continue;
+                }
                 notice.finding = Rc::new(Finding {
                     commands: advisor.pin_to_windows(workload, id, &self.hosts),
                     ..Finding::clone(&notice.finding)

@@ -11,7 +11,8 @@ use super::image::Image;
 use super::placement::{Placed, Placement};
 use super::{Finding, Shared};
 use crate::cluster::nodes::{Node, os_label};
-use crate::cluster::scheduling::{Scheduling, System};
+use crate::cluster::pod::PodTemplate;
+use crate::cluster::scheduling::System;
 use crate::cluster::workloads::Workload;
 use crate::oci::reference::parse_reference;
 use crate::windows::compat::{Concern, Isolation, Runtime};
@@ -100,9 +101,10 @@ fn about_scheduling(
         found.push(warn(Concern::NoImage, reason, fix));
     }
     if placement.selection.hosts.is_empty() {
-        let (reason, fix) = why_nowhere(context.hosts, scheduling);
+        let (reason, fix) = why_nowhere(context.hosts, &workload.template);
         found.push(warn(Concern::NoHostSelected, reason, fix));
     }
+    let missing_class = workload.template.missing_class();
     let mut images = placement
         .images
         .iter()
@@ -111,8 +113,10 @@ fn about_scheduling(
     let needs_windows = workload.template.system() == System::Windows
         || (images.clone().any(|image| image.is_for("windows"))
             && !images.all(|image| image.is_for("linux")));
-    // A pod that names its node goes there whatever its selector is.
-    if !needs_windows || scheduling.node_name.is_some() {
+    // A pod that names its node goes there whatever its selector is; where a class is missing, that is
+    // said once.
+    let is_said = missing_class.is_some() && placement.selection.hosts.is_empty();
+    if !needs_windows || scheduling.node_name.is_some() || is_said {
         return found;
     }
     let elsewhere = context
@@ -134,15 +138,29 @@ fn about_scheduling(
         }
         None => return found,
     };
-    found.push(warn(
-        Concern::NoWindowsSelector,
-        reason,
-        format!(
-            "add to the pod's spec: nodeSelector: {{{}: windows}}",
-            os_label(context.hosts)
+    let (reason, fix) = match missing_class {
+        Some(class) => of_missing_class(class),
+        None => (
+            reason,
+            format!(
+                "add to the pod's spec: nodeSelector: {{{}: windows}}",
+                os_label(context.hosts)
+            ),
         ),
-    ));
+    };
+    found.push(warn(Concern::NoWindowsSelector, reason, fix));
     found
+}
+
+/// What cannot be told of a pod whose runtime class nobody gave, and how to give it.
+fn of_missing_class(class: &str) -> (String, String) {
+    (
+        format!(
+            "its runtime class {class} is not in the input, and the node selector and tolerations \
+             that it may bring decide where its pods land"
+        ),
+        "give its runtime class to --workloads too: kubectl get runtimeclass -o yaml".to_owned(),
+    )
 }
 
 /// What of a workload cannot be checked, because it does not say what runs.
@@ -160,20 +178,18 @@ fn no_image(workload: &Workload) -> Option<String> {
 }
 
 /// Why no host can be chosen, and what would change that.
-fn why_nowhere(hosts: &[Node], scheduling: &Scheduling) -> (String, String) {
+fn why_nowhere(hosts: &[Node], template: &PodTemplate) -> (String, String) {
+    let scheduling = &template.scheduling;
     if let Some(name) = &scheduling.node_name {
         return (
             format!("it names the node {name}, which is not one of the Windows nodes"),
             "remove nodeName, or name one of the cluster's Windows nodes".to_owned(),
         );
     }
-    let without_taints = |host: &&Node| {
-        scheduling.admits(&Node {
-            taints: Vec::new(),
-            ..(*host).clone()
-        })
-    };
-    if let Some(host) = hosts.iter().find(without_taints) {
+    if let Some(host) = hosts.iter().find(|host| scheduling.wants(host)) {
+        if let Some(class) = template.missing_class() {
+            return of_missing_class(class);
+        }
         let taints: Vec<String> = host
             .taints
             .iter()
@@ -360,6 +376,7 @@ fn floating_tag(image: &Image) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::scheduling::Scheduling;
     use crate::rollout::Content;
 
     fn floats(reference: &str) -> bool {
@@ -411,7 +428,13 @@ mod tests {
     fn why_a_pod_can_go_nowhere_is_said() {
         let taint = r#"{"key":"gpu","value":"yes","effect":"NoSchedule"}"#;
         let hosts = [node("a", Some(taint)), node("b", Some(taint))];
-        let why = |scheduling: &Scheduling| why_nowhere(&hosts, scheduling).0;
+        let why = |scheduling: &Scheduling| {
+            let template = PodTemplate {
+                scheduling: scheduling.clone(),
+                ..PodTemplate::default()
+            };
+            why_nowhere(&hosts, &template).0
+        };
         let with = |key: &str, value: &str| Scheduling {
             selector: [(key.to_owned(), value.to_owned())].into(),
             ..Scheduling::default()

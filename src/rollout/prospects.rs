@@ -131,7 +131,16 @@ impl Rollout {
         if is_unsaid {
             starts_on = 0;
         }
-        let starts = if nodes == 0 {
+        let may_land = || match subject {
+            Subject::Workload(workload) => {
+                let template = &self.workloads[workload].template;
+                self.hosts.iter().any(|host| template.class_may_admit(host))
+            }
+            Subject::Image(_) => false,
+        };
+        let starts = if nodes == 0 && may_land() {
+            Starts::Unknown
+        } else if nodes == 0 {
             Starts::Unplaced
         } else if breaks_on == nodes {
             Starts::Nowhere

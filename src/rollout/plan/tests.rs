@@ -6,8 +6,8 @@ use proptest::test_runner::FileFailurePersistence;
 use super::*;
 use crate::cluster::nodes::NodeList;
 use crate::cluster::workloads::WorkloadList;
-use crate::rollout::Flags;
 use crate::rollout::advice::MOST_ACTIONS;
+use crate::rollout::{Flags, Starts};
 use crate::windows::compat::HostBuild;
 
 fn version(text: &str) -> WindowsVersion {
@@ -463,6 +463,55 @@ fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
         .map(|notice| notice.finding.rule)
         .collect();
     assert_eq!(rules, ["no-host-selected"]);
+}
+
+#[test]
+fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
+    let mut request = request(&["20348.1"], &["20348.1"]);
+    request.nodes.others.push(Node {
+        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
+        ..Node::of_build(HostBuild::new(version("20348.1")))
+    });
+    request.plain = 0;
+    let found = |request: &mut Request, class: &str| {
+        let text = format!(
+            "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
+             [{{image: repo.example/i0:1}}], runtimeClassName: windows2022}}}}}}\n---\n\
+             kind: RuntimeClass\nmetadata: {{name: {class}}}\nhandler: runhcs-wcow-process\n\
+             scheduling: {{tolerations: [{{key: os, value: Windows}}]}}\n"
+        );
+        let mut list = WorkloadList::default();
+        list.read(&text, "test").unwrap();
+        request.workloads = list.into_workloads();
+        let mut rollout = Rollout::new(request.clone());
+        rollout.advise(request);
+        let starts = rollout.prospects().next().unwrap().starts;
+        let notices = rollout.notices.iter();
+        let notices: Vec<_> = notices
+            .map(|notice| {
+                let finding = &notice.finding;
+                let names_class = finding
+                    .reason
+                    .contains("class windows2022 is not in the input");
+                (finding.rule, names_class, finding.commands.len())
+            })
+            .collect();
+        (starts, notices)
+    };
+    assert_eq!(
+        found(&mut request, "another"),
+        (Starts::Warned, vec![("no-windows-selector", true, 0)])
+    );
+    let taint = r#"{"key":"os","value":"Windows","effect":"NoSchedule"}"#;
+    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    assert_eq!(
+        found(&mut request, "another"),
+        (Starts::Unknown, vec![("no-host-selected", true, 0)])
+    );
+    assert_eq!(
+        found(&mut request, "windows2022"),
+        (Starts::Warned, vec![("no-windows-selector", false, 1)])
+    );
 }
 
 #[test]
