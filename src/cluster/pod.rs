@@ -107,9 +107,10 @@ impl PodTemplate {
         match (self.hyperv, runtime) {
             _ if container.host_process => Isolation::HostProcess,
             (Hyperv::OfDocker, Runtime::Docker)
-            | (Hyperv::OfContainerd, Runtime::Containerd | Runtime::OldContainerd) => {
-                Isolation::HyperV
-            }
+            | (
+                Hyperv::OfContainerd,
+                Runtime::Containerd | Runtime::OldContainerd | Runtime::OldestContainerd,
+            ) => Isolation::HyperV,
             _ => usual,
         }
     }

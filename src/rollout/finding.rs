@@ -230,15 +230,20 @@ impl<'a> Judge<'a> {
 
 /// Judges one image on one kind of host.
 pub(super) fn find(host: &HostKind, image: &Image, isolation: Isolation) -> Finding {
-    if isolation == Isolation::HostProcess && host.runtime == Runtime::Docker {
-        let reason = "host process containers need containerd, and the node runs Docker";
+    let lacking = match host.runtime {
+        Runtime::Docker => Some(("containerd", "Docker")),
+        Runtime::OldestContainerd => Some(("containerd 1.6 or newer", "an older one")),
+        Runtime::Containerd | Runtime::OldContainerd => None,
+    };
+    if let Some((needed, found)) = lacking
+        && isolation == Isolation::HostProcess
+    {
+        let reason = format!("host process containers need {needed}, and the node runs {found}");
         return Finding {
-            fix: Some("move the node to containerd, or keep these pods off it".to_owned()),
-            ..concern(
-                Concern::HostProcessUnsupported,
-                reason.to_owned(),
-                isolation,
-            )
+            fix: Some(format!(
+                "move the node to {needed}, or keep these pods off it"
+            )),
+            ..concern(Concern::HostProcessUnsupported, reason, isolation)
         };
     }
     match &image.content {

@@ -27,7 +27,9 @@ fn serves(base: WindowsVersion, host: Served) -> bool {
     match host.runtime {
         Runtime::Containerd => accepted_builds(host.version.build).contains(&base.build),
         // Docker may take an older entry than the one that starts.
-        Runtime::Docker | Runtime::OldContainerd => base.build == host.version.build,
+        Runtime::Docker | Runtime::OldContainerd | Runtime::OldestContainerd => {
+            base.build == host.version.build
+        }
     }
 }
 

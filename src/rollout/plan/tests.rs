@@ -8,7 +8,7 @@ use crate::cluster::nodes::NodeList;
 use crate::cluster::workloads::WorkloadList;
 use crate::rollout::advice::MOST_ACTIONS;
 use crate::rollout::{Flags, Starts};
-use crate::windows::compat::HostBuild;
+use crate::windows::compat::{HostBuild, Runtime};
 
 fn version(text: &str) -> WindowsVersion {
     text.parse().unwrap()
@@ -512,6 +512,36 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
         found(&mut request, "windows2022"),
         (Starts::Warned, vec![("no-windows-selector", false, 1)])
     );
+}
+
+#[test]
+fn host_process_containers_need_a_containerd_that_runs_them() {
+    for (runtime, reason) in [
+        (
+            "docker://20.10.7",
+            Some("host process containers need containerd, and the node runs Docker"),
+        ),
+        (
+            "containerd://1.5.7",
+            Some(
+                "host process containers need containerd 1.6 or newer, and the node runs an older one",
+            ),
+        ),
+        ("containerd://1.6.0", None),
+    ] {
+        let mut request = request(&["17763.1158"], &["17763.1158"]);
+        request.nodes.windows[0].runtime = Runtime::of_node(runtime);
+        let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: n0, containers: [{image: \
+                    'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
+        let mut list = WorkloadList::default();
+        list.read(text, "test").unwrap();
+        request.workloads = list.into_workloads();
+        request.plain = 0;
+        let rollout = Rollout::new(request);
+        let finding = rollout.placements[0].findings().next().unwrap();
+        let refused = (finding.rule == "host-process-unsupported").then_some(&finding.reason[..]);
+        assert_eq!(refused, reason, "{runtime}");
+    }
 }
 
 #[test]

@@ -40,8 +40,8 @@ fn version() -> impl Strategy<Value = WindowsVersion> {
 }
 
 fn runtime() -> impl Strategy<Value = Runtime> {
-    use Runtime::{Containerd, Docker, OldContainerd};
-    proptest::sample::select(vec![Containerd, Docker, OldContainerd])
+    use Runtime::{Containerd, Docker, OldContainerd, OldestContainerd};
+    proptest::sample::select(vec![Containerd, Docker, OldContainerd, OldestContainerd])
 }
 
 fn node(place: usize, version: WindowsVersion, runtime: Runtime) -> Node {

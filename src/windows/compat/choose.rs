@@ -14,6 +14,8 @@ pub enum Runtime {
     Containerd,
     /// A containerd before 1.6.23 or 1.7.6, which wants the host's own build.
     OldContainerd,
+    /// A containerd before 1.6, which runs no host process containers either.
+    OldestContainerd,
 }
 
 impl Runtime {
@@ -21,7 +23,7 @@ impl Runtime {
     pub fn name(self) -> &'static str {
         match self {
             Self::Docker => "Docker",
-            Self::Containerd | Self::OldContainerd => "containerd",
+            Self::Containerd | Self::OldContainerd | Self::OldestContainerd => "containerd",
         }
     }
 
@@ -30,23 +32,23 @@ impl Runtime {
     pub fn of_node(text: &str) -> Self {
         match text.split_once("://") {
             Some(("docker", _)) => Self::Docker,
-            Some(("containerd", version)) if knows_no_stable_abi(version) => Self::OldContainerd,
+            Some(("containerd", version)) => Self::of_containerd(version),
             _ => Self::Containerd,
         }
     }
-}
 
-fn knows_no_stable_abi(version: &str) -> bool {
-    let numbers: Vec<u32> = version
-        .trim_start_matches('v')
-        .split(['.', '-', '+'])
-        .map_while(|part| part.parse().ok())
-        .collect();
-    match numbers[..] {
-        [1, 6, patch, ..] => patch < 23,
-        [1, 7, patch, ..] => patch < 6,
-        [1, minor, ..] => minor < 6,
-        _ => false,
+    fn of_containerd(version: &str) -> Self {
+        let numbers: Vec<u32> = version
+            .trim_start_matches('v')
+            .split(['.', '-', '+'])
+            .map_while(|part| part.parse().ok())
+            .collect();
+        match numbers[..] {
+            [1, minor, ..] if minor < 6 => Self::OldestContainerd,
+            [1, 6, patch, ..] if patch < 23 => Self::OldContainerd,
+            [1, 7, patch, ..] if patch < 6 => Self::OldContainerd,
+            _ => Self::Containerd,
+        }
     }
 }
 
@@ -128,7 +130,7 @@ fn fits(entry: &Entry<'_>, host: u32, runtime: Runtime) -> bool {
     match runtime {
         Runtime::Docker => image.build <= host,
         Runtime::Containerd => accepted_builds(host).contains(&image.build),
-        Runtime::OldContainerd => image.build == host,
+        Runtime::OldContainerd | Runtime::OldestContainerd => image.build == host,
     }
 }
 
@@ -215,7 +217,8 @@ mod tests {
             ("containerd://1.6.6", Runtime::OldContainerd),
             ("containerd://1.6.28+unknown", Runtime::Containerd),
             ("containerd://2.0.0-rc.1", Runtime::Containerd),
-            ("containerd://1.5.2", Runtime::OldContainerd),
+            ("containerd://1.6.0-rc.1", Runtime::OldContainerd),
+            ("containerd://1.5.2", Runtime::OldestContainerd),
             ("", Runtime::Containerd),
         ] {
             assert_eq!(Runtime::of_node(text), runtime, "{text}");

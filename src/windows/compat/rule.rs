@@ -56,7 +56,7 @@ pub enum Concern {
     NoMatchingPlatform,
     /// The image is for another system.
     NotWindows,
-    /// Host process containers need containerd.
+    /// Host process containers need containerd, 1.6 or newer.
     HostProcessUnsupported,
     /// A container of the workload names no image.
     NoImage,
