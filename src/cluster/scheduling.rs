@@ -138,8 +138,8 @@ impl Scheduling {
         }
     }
 
-    /// Takes out the node that a DaemonSet's controller writes into each pod, in place of the set's
-    /// own affinity.
+    /// Takes out the node that the controller of a `DaemonSet` writes into each pod, in place of
+    /// the set's own affinity.
     pub(super) fn take_node_names(&mut self) -> Vec<String> {
         let names = match self.affinity.as_deref() {
             Some([term]) if term.match_expressions.is_empty() => match &term.match_fields[..] {

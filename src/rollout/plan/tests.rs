@@ -233,13 +233,8 @@ fn commands_are_ready_to_type() {
 #[test]
 fn what_an_image_has_for_other_systems_is_kept() {
     let mut request = request(&["20348.1"], &["17763.1"]);
-    let linux = Variant {
-        os: "linux".to_owned(),
-        architecture: "amd64".to_owned(),
-        ..Variant::default()
-    };
     let old = single("17763.973");
-    request.images[0].content = Content::Index(vec![linux, single("17763.914"), old]);
+    request.images[0].content = Content::Index(vec![linux(), single("17763.914"), old]);
     let plan = plan(&request);
     assert_eq!(
         plan.actions[0].commands(),
@@ -278,10 +273,32 @@ fn land(request: &mut Request, landings: &[Landing]) {
         format!("kind: {kind}\nmetadata: {{name: p{index}}}\nspec: {spec}\n")
     });
     let text: Vec<String> = documents.collect();
+    give(request, &text.join("---\n"));
+}
+
+/// Asks about the workloads of a text alone.
+fn give(request: &mut Request, text: &str) {
     let mut list = WorkloadList::default();
-    list.read(&text.join("---\n"), "test").unwrap();
+    list.read(text, "test").unwrap();
     request.workloads = list.into_workloads();
     request.plain = 0;
+}
+
+fn linux() -> Variant {
+    Variant {
+        os: "linux".to_owned(),
+        architecture: "amd64".to_owned(),
+        ..Variant::default()
+    }
+}
+
+/// A node that runs Linux.
+fn other() -> Node {
+    Node {
+        name: Some("linux-a".to_owned()),
+        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
+        ..Node::of_build(HostBuild::new(version("20348.1")))
+    }
 }
 
 fn landed(hosts: &[&str], images: &[&str], landings: &[Landing]) -> Request {
@@ -402,10 +419,7 @@ fn a_warning_of_pods_that_land_anywhere_comes_with_the_patch() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
                 [{image: repo.example/i0:1}]}}}\n";
-    let mut list = WorkloadList::default();
-    list.read(text, "test").unwrap();
-    request.workloads = list.into_workloads();
-    request.plain = 0;
+    give(&mut request, text);
     request.flags.kubectl = vec!["--context".to_owned(), "production".to_owned()];
     let mut rollout = Rollout::new(request.clone());
     assert!(rollout.advise(&request).actions.is_empty());
@@ -428,10 +442,7 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
     request.nodes.windows[0].labels = [old].into();
     let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
                 [{image: repo.example/i0:1}]}}}\n";
-    let mut list = WorkloadList::default();
-    list.read(text, "test").unwrap();
-    request.workloads = list.into_workloads();
-    request.plain = 0;
+    give(&mut request, text);
     let mut rollout = Rollout::new(request.clone());
     rollout.advise(&request);
     let advice = rollout.notices[0].finding.advice().unwrap();
@@ -445,17 +456,10 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
 #[test]
 fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
     let mut request = request(&["20348.1"], &["20348.1"]);
-    request.nodes.others.push(Node {
-        name: Some("linux-a".to_owned()),
-        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
-        ..Node::of_build(HostBuild::new(version("20348.1")))
-    });
+    request.nodes.others.push(other());
     let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: linux-a, containers: \
                 [{image: repo.example/i0:1}]}\n";
-    let mut list = WorkloadList::default();
-    list.read(text, "test").unwrap();
-    request.workloads = list.into_workloads();
-    request.plain = 0;
+    give(&mut request, text);
     let rollout = Rollout::new(request);
     let rules: Vec<_> = rollout
         .notices
@@ -468,10 +472,7 @@ fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
 #[test]
 fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
     let mut request = request(&["20348.1"], &["20348.1"]);
-    request.nodes.others.push(Node {
-        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
-        ..Node::of_build(HostBuild::new(version("20348.1")))
-    });
+    request.nodes.others.push(other());
     request.plain = 0;
     let found = |request: &mut Request, class: &str| {
         let text = format!(
@@ -480,9 +481,7 @@ fn where_a_runtime_class_is_missing_that_is_said_and_no_more() {
              kind: RuntimeClass\nmetadata: {{name: {class}}}\nhandler: runhcs-wcow-process\n\
              scheduling: {{tolerations: [{{key: os, value: Windows}}]}}\n"
         );
-        let mut list = WorkloadList::default();
-        list.read(&text, "test").unwrap();
-        request.workloads = list.into_workloads();
+        give(request, &text);
         let mut rollout = Rollout::new(request.clone());
         rollout.advise(request);
         let starts = rollout.prospects().next().unwrap().starts;
@@ -533,10 +532,7 @@ fn host_process_containers_need_a_containerd_that_runs_them() {
         request.nodes.windows[0].runtime = Runtime::of_node(runtime);
         let text = "kind: Pod\nmetadata: {name: p0}\nspec: {nodeName: n0, containers: [{image: \
                     'repo.example/i0:1', securityContext: {windowsOptions: {hostProcess: true}}}]}\n";
-        let mut list = WorkloadList::default();
-        list.read(text, "test").unwrap();
-        request.workloads = list.into_workloads();
-        request.plain = 0;
+        give(&mut request, text);
         let rollout = Rollout::new(request);
         let finding = rollout.placements[0].findings().next().unwrap();
         let refused = (finding.rule == "host-process-unsupported").then_some(&finding.reason[..]);
@@ -546,26 +542,16 @@ fn host_process_containers_need_a_containerd_that_runs_them() {
 
 #[test]
 fn images_for_both_systems_need_no_selector_for_windows() {
-    let linux = Variant {
-        os: "linux".to_owned(),
-        architecture: "amd64".to_owned(),
-        ..Variant::default()
-    };
     let mut request = request(&["20348.1"], &["20348.1"]);
-    request.images[0].content = Content::Index(vec![linux, single("17763.1158")]);
-    request.nodes.others.push(Node {
-        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
-        ..Node::of_build(HostBuild::new(version("20348.1")))
-    });
+    request.images[0].content = Content::Index(vec![linux(), single("17763.1158")]);
+    request.nodes.others.push(other());
     request.plain = 0;
     let rules = |request: &mut Request, spec: &str| {
         let text = format!(
             "kind: Deployment\nmetadata: {{name: p0}}\nspec: {{template: {{spec: {{containers: \
              [{{image: repo.example/i0:1}}]{spec}}}}}}}\n"
         );
-        let mut list = WorkloadList::default();
-        list.read(&text, "test").unwrap();
-        request.workloads = list.into_workloads();
+        give(request, &text);
         let rollout = Rollout::new(request.clone());
         let notices = rollout.notices.iter();
         notices
@@ -582,26 +568,15 @@ fn images_for_both_systems_need_no_selector_for_windows() {
 
 #[test]
 fn an_image_for_linux_is_never_built_over() {
-    let linux = Variant {
-        os: "linux".to_owned(),
-        architecture: "amd64".to_owned(),
-        ..Variant::default()
-    };
     let mut request = landed(&["20348.1"], &["20348.1"], &[]);
-    request.images[0].content = Content::Single(linux);
+    request.images[0].content = Content::Single(linux());
     request.plain = 1;
     assert!(plan(&request).actions.is_empty());
     let text = "kind: Deployment\nmetadata: {name: p0}\nspec: {template: {spec: {containers: \
                 [{image: repo.example/i0:1}], nodeSelector: {kubernetes.io/os: windows}}}}\n";
-    let mut list = WorkloadList::default();
-    list.read(text, "test").unwrap();
-    request.workloads = list.into_workloads();
-    request.plain = 0;
+    give(&mut request, text);
     assert!(plan(&request).actions.is_empty(), "no node runs Linux");
-    request.nodes.others.push(Node {
-        labels: [("kubernetes.io/os".to_owned(), "linux".to_owned())].into(),
-        ..Node::of_build(HostBuild::new(version("20348.1")))
-    });
+    request.nodes.others.push(other());
     assert_eq!(short_of(&request), ["pin p0 to linux"]);
 }
 
