@@ -181,6 +181,7 @@ pub(super) fn for_windows(
     images: &[Image],
     places: &BTreeMap<&str, usize>,
     hosts: &[Node],
+    others: &[Node],
 ) -> (Vec<Workload>, Vec<WorkloadId>) {
     let mut taken = Vec::with_capacity(workloads.len());
     let mut undecided = Vec::new();
@@ -199,21 +200,23 @@ pub(super) fn for_windows(
             own.iter()
                 .any(|image| image.is_for(system) && !image.is_for(other))
         };
-        let could_land = || {
-            let scheduling = &workload.template.scheduling;
-            hosts.iter().any(|host| scheduling.admits(host))
-        };
+        let scheduling = &workload.template.scheduling;
+        let could_land = || hosts.iter().any(|host| scheduling.admits(host));
+        let lands_elsewhere = || others.iter().any(|node| scheduling.admits(node));
         match workload.template.system() {
             System::Windows => taken.push(workload),
             System::Unsaid if only("windows", "linux") => taken.push(workload),
             // All containers of a pod run on one node, so one of them speaks for all.
             System::Unsaid if only("linux", "windows") => {}
+            System::Unsaid if scheduling.node_name.is_some() && lands_elsewhere() => {}
             System::Unsaid if own.is_empty() && could_land() => taken.push(workload),
             System::Unsaid
                 if (own.is_empty() || own.iter().any(is_unreadable)) && !could_land() =>
             {
                 undecided.push(workload.id);
             }
+            // Its images are for both systems, and only the other one takes it.
+            System::Unsaid if !could_land() && lands_elsewhere() => {}
             System::Unsaid if own.iter().any(may_be_windows) => taken.push(workload),
             System::Unsaid | System::Other => {}
         }

@@ -151,7 +151,8 @@ impl Rollout {
             .rev()
             .filter_map(|(place, image)| Some((image.reference.as_deref()?, place)))
             .collect();
-        let (workloads, undecided) = image::for_windows(workloads, &images, &places, &hosts);
+        let (workloads, undecided) =
+            image::for_windows(workloads, &images, &places, &hosts, &others);
         let mut judge = Judge::new(&hosts, &images);
         let mut selections = Selections::new(&hosts, &judge);
         let mut placements = Vec::with_capacity(workloads.len() + 1);

@@ -454,6 +454,34 @@ fn the_selector_that_is_advised_is_a_label_that_the_nodes_have() {
 }
 
 #[test]
+fn a_pod_that_only_linux_takes_is_for_linux_where_its_images_are_for_both() {
+    let mut request = request(&["20348.1"], &["20348.1", "20348.1"]);
+    request.images[0].content = Content::Index(vec![linux(), single("20348.1")]);
+    request.images[1].content = Content::Unasked;
+    let taint = r#"{"key":"os","value":"windows","effect":"NoSchedule"}"#;
+    request.nodes.windows[0].taints = vec![serde_json::from_str(taint).unwrap()];
+    request.nodes.others.push(other());
+    let counts = |image: &str, spec: &str| {
+        let mut request = request.clone();
+        let spec = format!("{{containers: [{{image: repo.example/{image}:1}}]{spec}}}");
+        give(
+            &mut request,
+            &format!("kind: Pod\nmetadata: {{name: p0}}\nspec: {spec}"),
+        );
+        let rollout = Rollout::new(request);
+        let decided = (rollout.workloads.len(), rollout.other_workloads);
+        (decided, rollout.undecided.len())
+    };
+    let tolerates = ", tolerations: [{operator: Exists}]";
+    assert_eq!(counts("i0", ""), ((0, 1), 0));
+    assert_eq!(counts("i0", tolerates), ((1, 0), 0));
+    // A static pod, whose image nobody could read.
+    assert_eq!(counts("i1", ", nodeName: linux-a"), ((0, 1), 0));
+    assert_eq!(counts("i1", ", nodeName: n0"), ((1, 0), 0));
+    assert_eq!(counts("i1", ""), ((0, 0), 1));
+}
+
+#[test]
 fn a_pod_that_names_a_node_without_windows_gets_no_selector() {
     let mut request = request(&["20348.1"], &["20348.1"]);
     request.nodes.others.push(other());
