@@ -5,6 +5,8 @@
 
 use super::stage::Stage;
 use super::{Findings, Rule, Severity};
+use crate::windows::quoting::argv::{self, Reader};
+use crate::windows::quoting::exec_form;
 
 pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     let last = |keyword: &str| {
@@ -17,16 +19,45 @@ pub(super) fn check(stage: &Stage<'_>, findings: &mut Findings<'_>) {
     };
     let program = last("ENTRYPOINT").unwrap_or(cmd).instruction;
     let words = program.exec_form().unwrap_or_default();
-    let Some(word) = words.first().filter(|word| needs_quotes(word)) else {
+    let Some((word, arguments)) = words.split_first() else {
         return;
     };
+    if !needs_quotes(word) {
+        return;
+    }
+    if is_command_line(word) {
+        let mut argv = argv::split(word, Reader::CRuntime);
+        argv.extend_from_slice(arguments);
+        let message = "the program and its arguments are one string, which works only where BuildKit \
+            marks the command line as ready; make each a string of its own";
+        let correction = findings.file.rewritten(program, &exec_form(&argv));
+        findings.correct(Rule::ArgsEscaped, Severity::Warning, message, correction);
+        return;
+    }
+    let ends = word.find([' ', '\t']).unwrap_or(word.len());
+    let other = format!("{}.exe", &word[..ends]);
     let message = format!(
         "BuildKit marks the command line of an image with a CMD as ready, and Windows then gets \
-         {word:?} without quotes, which ends at its first space; put the program where its path has \
-         no space"
+         {word:?} without quotes and starts {other:?} where there is one; put the program where its \
+         path has no space"
     );
     let line = program.lines().0;
     findings.only(Rule::ArgsEscaped, Severity::Warning, line, message);
+}
+
+/// Whether a word has arguments in it, and is not a path with a space: options begin behind its
+/// first space, or a name without a folder ends there.
+fn is_command_line(word: &str) -> bool {
+    let Some((name, rest)) = word.split_once([' ', '\t']) else {
+        return false;
+    };
+    let is_file = [".exe", ".cmd", ".bat"].iter().any(|end| {
+        let start = rest.len().saturating_sub(end.len());
+        rest.get(start..)
+            .is_some_and(|it| it.eq_ignore_ascii_case(end))
+    });
+    let is_name = !name.contains(['\\', '/']);
+    rest.trim_start().starts_with(['-', '/']) || (is_name && !is_file)
 }
 
 /// Whether a stage's program in exec form would be found here: then it does not correct anything.

@@ -2,7 +2,7 @@
 //! on the host.
 
 use super::correction::Edit;
-use super::reference::{Platform, Reference, TagVersion};
+use super::reference::{Platform, Reference, SERVER_2022, TagVersion};
 use super::stage::{Base, Stage};
 use super::{Findings, Options, Rule, Severity};
 use crate::dockerfile::source::Instruction;
@@ -74,7 +74,8 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
             Severity::Error,
             format!(
                 "{repository} has no tag latest, so the pull fails; name a version, such as \
-                 {repository}:ltsc2022"
+                 {}",
+                of_2022(reference)
             ),
         ));
     }
@@ -93,10 +94,21 @@ fn dead(reference: &Reference, tag: TagVersion) -> Option<(Severity, String)> {
             Severity::Warning,
             format!(
                 "support for {what} has ended, and this image gets no updates; take a release of \
-                 the long-term channel, such as ltsc2022"
+                 the long-term channel, such as {}",
+                of_2022(reference)
             ),
         )
     })
+}
+
+/// The base of Server 2022 in place of one of Microsoft's own, or only its tag.
+fn of_2022(reference: &Reference) -> String {
+    let tag = "ltsc2022";
+    let repository = reference.repository_for(SERVER_2022);
+    match repository.filter(|_| reference.is_windows_base()) {
+        Some(repository) => format!("{repository}:{tag}"),
+        None => tag.to_owned(),
+    }
 }
 
 /// What took the place of one of Microsoft's repositories on Docker Hub, as far as there is one.
@@ -225,7 +237,8 @@ fn pinned(
         Some(host) => fitting(host)?,
         None => monthly(version?.build, None)?.version(),
     };
-    Some(format!("{}:{}", reference.repository, version.os_version()))
+    let repository = reference.repository_for(version.build)?;
+    Some(format!("{repository}:{}", version.os_version()))
 }
 
 /// The newest base image that a host runs for certain.

@@ -99,18 +99,20 @@ fn report(
 fn is_the_shells_own(step: &Step<'_>) -> bool {
     let text = step.instruction.text();
     match step.shell {
-        BaseShell::Cmd => {
+        // Most images have cmd, which runs scripts of its own itself.
+        BaseShell::Cmd | BaseShell::Unknown => {
             let has_operator = text.contains(['&', '|', '<', '>']);
             let name = argv::split(text.trim(), Reader::CRuntime).swap_remove(0);
             let is_script = has_extension(&name, &["cmd", "bat"]);
-            !has_operator && (is_script || cmd::is_built_in(&name))
+            let is_cmds = step.shell == BaseShell::Cmd && cmd::is_built_in(&name);
+            !has_operator && (is_script || is_cmds)
         }
         BaseShell::PowerShell => {
             let script = script::read(&powershell::script(text));
             matches!(script.only_command(), Some(name)
                 if has_extension(name, &["ps1"]) || script::is_cmdlet(name))
         }
-        BaseShell::Other | BaseShell::Unknown => false,
+        BaseShell::Other => false,
     }
 }
 

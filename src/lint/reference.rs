@@ -86,6 +86,11 @@ fn is_or_ends_with(repository: &str, name: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
+/// The build of Windows Server 2019.
+const SERVER_2019: u32 = 17763;
+/// The build of Windows Server 2022.
+pub(super) const SERVER_2022: u32 = 20348;
+
 /// What in a name or a tag says that an image is for Windows.
 const OF_WINDOWS: [&str; 4] = ["nanoserver", "servercore", "windows", "dotnet/framework"];
 
@@ -196,6 +201,21 @@ impl Reference {
             .iter()
             .any(|name| self.repository.ends_with(&format!("windows/{name}")))
             || self.repository == "mcr.microsoft.com/windows"
+    }
+
+    /// The repository that has this base for a build: its own, but for Windows with all of its parts,
+    /// which is called `windows/server` from Server 2022 on.
+    pub(super) fn repository_for(&self, build: u32) -> Option<&str> {
+        const UNTIL_2022: &str = "mcr.microsoft.com/windows";
+        const SINCE_2022: &str = "mcr.microsoft.com/windows/server";
+        let is_new = build >= SERVER_2022;
+        match self.repository.as_str() {
+            UNTIL_2022 | SINCE_2022 if is_new => Some(SINCE_2022),
+            UNTIL_2022 | SINCE_2022 if build >= SERVER_2019 => Some(UNTIL_2022),
+            UNTIL_2022 | SINCE_2022 => None,
+            own if own.ends_with("windows/server") && !is_new => None,
+            own => Some(own),
+        }
     }
 
     /// Whether it is known that new images get the same tags: Microsoft's, and those of the table.

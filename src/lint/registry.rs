@@ -18,8 +18,10 @@ use change::{Change, Tool};
 /// A time of at least this many milliseconds is meant; a smaller one is in seconds.
 const LEAST_MILLISECONDS: u64 = 1000;
 
-/// Nobody waits this long for a container; as many milliseconds are a few seconds.
-const MOST_SECONDS: u64 = 5000;
+/// As many milliseconds are a few seconds, and from here on a round number of them is meant.
+const FEW_SECONDS: u64 = 5000;
+const HOUR: u64 = 3600;
+const DAY: u64 = 24 * HOUR;
 
 /// The key as a running container knows it.
 fn key(time: Setting) -> &'static str {
@@ -49,10 +51,16 @@ fn kind(time: Setting, tool: Tool) -> &'static str {
 /// The number in the right unit, if the one given is in the other's.
 fn in_right_unit(time: Setting, number: u64) -> Option<u64> {
     match time {
-        Setting::Process if number >= MOST_SECONDS => Some(number.div_ceil(1000)),
+        Setting::Process if number > DAY || is_round(number) => Some(number.div_ceil(1000)),
         Setting::Service if (1..LEAST_MILLISECONDS).contains(&number) => Some(number * 1000),
         _ => None,
     }
+}
+
+/// Whether a number below a day's seconds is likely to be milliseconds. Whole hours are not: some
+/// servers get two of them to end.
+fn is_round(number: u64) -> bool {
+    number >= FEW_SECONDS && number.is_multiple_of(1000) && !number.is_multiple_of(HOUR)
 }
 
 fn seconds(time: Setting, number: u64) -> u64 {
@@ -208,7 +216,7 @@ fn check_force(
     }
 }
 
-/// Checks a shutdown time's type and unit, and says what it is set to.
+/// Checks a shutdown time's type, and says what it is set to.
 fn check_time<'a>(
     step: &Step<'a>,
     command: &Command,
@@ -222,21 +230,6 @@ fn check_time<'a>(
     let data = change
         .data
         .and_then(|word| Some((word.clone(), number(&word.value)?)));
-    if let Some((word, given)) = &data
-        && let Some(right) = in_right_unit(time, *given)
-    {
-        let unit = match time {
-            Setting::Process => "seconds",
-            Setting::Service => "milliseconds",
-        };
-        findings.edit(
-            Rule::ShutdownValueUnit,
-            Severity::Error,
-            step.instruction,
-            format!("{} is in {unit}: {given} would be {right}", time.name()),
-            &[replace(step, word, &right.to_string())],
-        );
-    }
     Some(Set {
         time,
         step: *step,
@@ -277,11 +270,47 @@ fn check_type(
 }
 
 fn check_pair(set: &[Set<'_>], findings: &mut Findings<'_>) {
+    if are_one_time(set) {
+        return;
+    }
+    for one in set {
+        check_unit(one, findings);
+    }
     match set {
         [one] => check_alone(one, findings),
         [first, second] => check_equal(first, second, findings),
         _ => {}
     }
+}
+
+/// Whether both are set, and to the same time as they are written, however long that is.
+fn are_one_time(set: &[Set<'_>]) -> bool {
+    let given = |time| {
+        let mut found = set.iter().filter(|one: &&Set<'_>| one.time == time);
+        found.find_map(|one| one.data.as_ref().map(|(_, number)| *number))
+    };
+    let times = (given(Setting::Process), given(Setting::Service));
+    matches!(times, (Some(process), Some(service)) if process.checked_mul(1000) == Some(service))
+}
+
+fn check_unit(one: &Set<'_>, findings: &mut Findings<'_>) {
+    let Some((word, given)) = &one.data else {
+        return;
+    };
+    let Some(right) = in_right_unit(one.time, *given) else {
+        return;
+    };
+    let unit = match one.time {
+        Setting::Process => "seconds",
+        Setting::Service => "milliseconds",
+    };
+    findings.edit(
+        Rule::ShutdownValueUnit,
+        Severity::Error,
+        one.step.instruction,
+        format!("{} is in {unit}: {given} would be {right}", one.time.name()),
+        &[replace(&one.step, word, &right.to_string())],
+    );
 }
 
 fn check_alone(one: &Set<'_>, findings: &mut Findings<'_>) {

@@ -65,7 +65,10 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Sta
                 reader.begin(instruction, options);
                 if let Some(stage) = reader.stages.last_mut() {
                     stage.base = Base::Unknown;
-                    stage.platform = Platform::Unknown;
+                    stage.platform = match file.escape {
+                        Escape::Backtick => Platform::Windows,
+                        Escape::Backslash => Platform::Unknown,
+                    };
                     stage.shell = options.shell_of("").unwrap_or(BaseShell::Unknown);
                     stage.push(instruction);
                 }
@@ -79,17 +82,45 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Sta
         }
         let stage = &mut reader.stages[index];
         if stage.platform == Platform::Unknown {
-            stage.platform = stage.platform_of_steps(file.escape);
+            stage.platform = stage.platform_of_steps();
         }
     }
     reader.stages
 }
 
 /// What only Linux's commands have.
-const OF_LINUX: [&str; 12] = [
-    "apt-get", "apk add", "apk --", "yum ", "dnf ", "/bin/", "chmod ", "chown ", "mkdir -p",
-    "rm -rf", "set -e", "useradd",
+const OF_LINUX: [&str; 14] = [
+    "apt-get",
+    "apt install",
+    "apt update",
+    "apk add",
+    "apk --",
+    "yum ",
+    "dnf ",
+    "/bin/",
+    "chmod ",
+    "chown ",
+    "mkdir -p",
+    "rm -rf",
+    "set -e",
+    "useradd",
 ];
+
+/// The system that has a shell, as far as its name tells: `pwsh` is on both.
+fn platform_of_shell(words: &[String], shell: BaseShell) -> Platform {
+    let Some(path) = words.first() else {
+        return Platform::Unknown;
+    };
+    if path.starts_with('/') {
+        return Platform::Linux;
+    }
+    let is_known = matches!(shell, BaseShell::Cmd | BaseShell::PowerShell);
+    if is_known && !path.eq_ignore_ascii_case("pwsh") {
+        Platform::Windows
+    } else {
+        Platform::Unknown
+    }
+}
 
 impl<'a> Stage<'a> {
     fn push(&mut self, instruction: &'a Instruction) {
@@ -97,10 +128,12 @@ impl<'a> Stage<'a> {
             && let Some(words) = instruction.exec_form()
         {
             self.shell = BaseShell::of_config(&words);
-            if matches!(self.shell, BaseShell::Cmd | BaseShell::PowerShell)
-                && self.platform == Platform::Unknown
-            {
-                self.platform = Platform::Windows;
+            if self.platform == Platform::Unknown {
+                self.platform = platform_of_shell(&words, self.shell);
+            }
+            // `pwsh` reads the same on both, but not what its command line does to quotes.
+            if self.platform == Platform::Unknown && self.shell == BaseShell::PowerShell {
+                self.shell = BaseShell::Unknown;
             }
         }
         self.steps.push(Step {
@@ -110,10 +143,7 @@ impl<'a> Stage<'a> {
     }
 
     /// The system that a stage is for, by what it does.
-    fn platform_of_steps(&self, escape: Escape) -> Platform {
-        if escape == Escape::Backtick {
-            return Platform::Windows;
-        }
+    fn platform_of_steps(&self) -> Platform {
         let is_linux = self.steps.iter().any(|step| {
             let text = step.instruction.text();
             OF_LINUX.iter().any(|word| text.contains(word))
@@ -157,6 +187,10 @@ impl<'a> Reader<'a> {
             Base::Image(reference) => reference.platform(),
             Base::Stage(index) => self.stages[*index].platform,
             Base::Scratch | Base::Unknown => Platform::Unknown,
+        };
+        let platform = match platform {
+            Platform::Unknown if self.escape == Escape::Backtick => Platform::Windows,
+            known => known,
         };
         let shell = match &base {
             Base::Stage(index) => self.stages[*index].shell,

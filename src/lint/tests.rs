@@ -511,6 +511,59 @@ fn a_correction_repairs_all_that_is_wrong_with_its_line() {
 }
 
 #[test]
+fn powershell_on_linux_is_not_windows() {
+    let set = "RUN Set-Content -Path /tmp/x -Value \"x y\"\nCMD /app/start.sh\n";
+    for before in [
+        "FROM mcr.microsoft.com/powershell:lts\nSHELL [\"/bin/pwsh\", \"-command\"]",
+        "FROM mcr.microsoft.com/powershell:lts\nSHELL [\"pwsh\", \"-Command\"]",
+        "FROM a/b:1\nRUN apt install -y powershell\nSHELL [\"pwsh\", \"-c\"]",
+    ] {
+        let source = format!("{before}\n{set}");
+        let found = found(&source, &Options::default());
+        assert!(
+            !found.iter().any(|it| it.ends_with("-powershell")),
+            "{source}{found:?}"
+        );
+    }
+    for windows in [
+        "FROM a/b:1\nSHELL [\"powershell\", \"-Command\"]",
+        "FROM a/b:1\nSHELL [\"C:\\\\pwsh.exe\", \"-Command\"]",
+        "# escape=`\nFROM a/b:1\nSHELL [\"pwsh\", \"-Command\"]",
+        "FROM a/b:nanoserver-1809\nSHELL [\"pwsh\", \"-Command\"]",
+    ] {
+        let source = format!("{windows}\n{set}");
+        let found = found(&source, &Options::default());
+        assert!(
+            found.iter().any(|it| it.ends_with("-powershell")),
+            "{source}{found:?}"
+        );
+    }
+}
+
+#[test]
+fn a_program_and_its_arguments_in_one_string_are_taken_apart() {
+    let rule = Rule::ArgsEscaped;
+    for (line, words) in [
+        (
+            "C:/Ruby/bin/mailcatcher --ip=0.0.0.0",
+            r#"["C:/Ruby/bin/mailcatcher", "--ip=0.0.0.0"]"#,
+        ),
+        (
+            "powershell -file c:\\\\start.ps1",
+            r#"["powershell", "-file", "c:\\start.ps1"]"#,
+        ),
+        ("node server.js", r#"["node", "server.js"]"#),
+    ] {
+        let line = format!("CMD [\"{line}\"]");
+        assert_eq!(fix(BaseShell::Cmd, rule, &line), format!("CMD {words}"));
+    }
+    for path in ["C:\\\\Program Files\\\\nodejs\\\\node", "My App.exe"] {
+        let finding = only_finding(BaseShell::Cmd, &format!("CMD [\"{path}\"]"));
+        assert_eq!((finding.rule, finding.fix), (rule, None));
+    }
+}
+
+#[test]
 fn lines_are_counted_as_the_author_sees_them() {
     let source = "\u{feff}# a comment\r\n\r\nFROM mcr.microsoft.com/windows/servercore:10.0.17763.973\r\n\
         RUN echo a && `\r\n    echo b\r\nRUN echo \\\r\n  # in between\r\n\r\n  && reg delete HKLM\\x\r\n\

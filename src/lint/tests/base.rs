@@ -54,6 +54,42 @@ fn floating_bases_are_found_and_pinned_where_tags_can_be_told_in_advance() {
 }
 
 #[test]
+fn windows_with_all_of_its_parts_is_another_repository_since_2022() {
+    let messages = |from: &str| {
+        let findings = lint(&format!("FROM {from}\n"), &Options::default());
+        findings.into_iter().map(|finding| finding.message)
+    };
+    let said = |from: &str| messages(from).collect::<Vec<_>>().join("\n");
+    let server = "such as mcr.microsoft.com/windows/server:ltsc2022";
+    for from in [
+        "mcr.microsoft.com/windows",
+        "mcr.microsoft.com/windows:20H2",
+        "mcr.microsoft.com/windows/server",
+    ] {
+        assert!(said(from).contains(server), "{from}: {}", said(from));
+    }
+    let core = said("mcr.microsoft.com/windows/servercore:20H2");
+    assert!(core.contains("such as mcr.microsoft.com/windows/servercore:ltsc2022"));
+    let fix = |from: &str, host: &str| {
+        let findings = lint(&format!("FROM {from}\n"), &for_host(host));
+        findings.into_iter().find_map(|finding| finding.fix)
+    };
+    let (old, new) = (
+        "mcr.microsoft.com/windows",
+        "mcr.microsoft.com/windows/server",
+    );
+    let fixed = fix(&format!("{old}:1809"), "20348.2402").unwrap();
+    assert_eq!(fixed, format!("FROM {new}:10.0.20348.2402"));
+    let fixed = fix(&format!("{new}:ltsc2022"), "17763.973").unwrap();
+    assert_eq!(fixed, format!("FROM {old}:10.0.17763.973"));
+    assert_eq!(fix(&format!("{new}:ltsc2022"), "14393.3443"), None);
+    assert_eq!(
+        fix("mirror:5000/windows/server:ltsc2022", "17763.973"),
+        None
+    );
+}
+
+#[test]
 fn a_base_that_does_not_run_on_the_host_is_replaced_by_one_that_does() {
     let source = "FROM mcr.microsoft.com/windows/servercore:10.0.20348.2402\n";
     let findings = lint(source, &for_host("17763.973"));

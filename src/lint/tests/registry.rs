@@ -61,6 +61,34 @@ fn a_shutdown_time_in_the_wrong_unit_is_converted() {
     );
 }
 
+#[test]
+fn shutdown_times_of_hours_are_left_alone() {
+    let of = |seconds: &str| {
+        let process = PROCESS.replace("\"90\"", &format!("\"{seconds}\""));
+        format!(
+            "{process}\n{}",
+            SERVICES.replace("90000", &format!("{seconds}000"))
+        )
+    };
+    for seconds in ["5400", "6000", "7200", "21600", "86400", "172800"] {
+        clean(BaseShell::Cmd, &of(seconds));
+    }
+    for (seconds, is_mistaken) in [
+        ("7200", false),
+        ("36000", false),
+        ("5000", true),
+        ("180000", true),
+    ] {
+        let alone = PROCESS.replace("\"90\"", &format!("\"{seconds}\""));
+        let found = rules_under(BaseShell::Cmd, &alone);
+        assert_eq!(
+            found.contains(&"shutdown-value-unit"),
+            is_mistaken,
+            "{seconds}"
+        );
+    }
+}
+
 /// The correction of a line that is clean but for one finding, given what stands before it.
 fn fix_of_rule(shell: BaseShell, rule: Rule, before: &str, line: &str) -> String {
     let fixed = {

@@ -60,7 +60,12 @@ pub(super) fn run(
             || option == "mta"
         {
             1
-        } else if is("executionpolicy", 2) || option == "ep" || is("windowstyle", 1) {
+        } else if is("executionpolicy", 2)
+            || option == "ep"
+            || is("windowstyle", 1)
+            || is("inputformat", 3)
+            || option == "if"
+        {
             2
         } else if is("file", 1) {
             return Err(Trouble::windows("it runs a script file"));
