@@ -21,6 +21,23 @@ const LACKING: [(&str, &str); 3] = [
     ),
 ];
 
+/// Where an instruction's commands run: while the image is built, or in its containers, which may be
+/// on the host.
+#[derive(Clone, Copy)]
+enum When {
+    Built,
+    Run,
+}
+
+impl When {
+    fn of(instruction: &Instruction) -> Self {
+        match instruction.keyword.as_str() {
+            "CMD" | "ENTRYPOINT" | "HEALTHCHECK" => Self::Run,
+            _ => Self::Built,
+        }
+    }
+}
+
 /// What is known of a stage when the next begins.
 #[derive(Debug, Clone, Default)]
 struct State {
@@ -71,16 +88,17 @@ impl State {
                 self.shell = Some((line, program_name(program)));
             }
             _ => {
+                let when = When::of(instruction);
                 if uses_shell(instruction)
                     && let Some((line, program)) = self.shell.take()
                 {
-                    self.check_program(&program, line, findings);
+                    self.check_program(&program, line, when, findings);
                 }
                 for command in commands(step) {
                     let first = command.words.first();
                     let position = first.map_or(instruction.start(), |word| word.range.start);
                     let line = instruction.line_of(position);
-                    self.check_program(&command.program(), line, findings);
+                    self.check_program(&command.program(), line, when, findings);
                     self.check_setx(step, &command, findings);
                 }
                 // What a command puts there may be the very program.
@@ -98,7 +116,7 @@ impl State {
         }
     }
 
-    fn check_program(&self, program: &str, line: usize, findings: &mut Findings<'_>) {
+    fn check_program(&self, program: &str, line: usize, when: When, findings: &mut Findings<'_>) {
         let Some(index) = LACKING.iter().position(|(name, _)| *name == program) else {
             return;
         };
@@ -107,7 +125,14 @@ impl State {
         }
         let (name, instead) = LACKING[index];
         let message = format!("Nano Server has no {name}; {instead}");
-        findings.only(Rule::NanoServerLacks, Severity::Error, line, message);
+        let (severity, message) = match when {
+            When::Built => (Severity::Error, message),
+            When::Run => (
+                Severity::Warning,
+                format!("{message} (a HostProcess container has the host's)"),
+            ),
+        };
+        findings.only(Rule::NanoServerLacks, severity, line, message);
     }
 
     fn check_setx(&self, step: &Step<'_>, command: &Command, findings: &mut Findings<'_>) {

@@ -65,10 +65,7 @@ pub(super) fn stages<'a>(file: &'a Dockerfile<'_>, options: &Options) -> Vec<Sta
                 reader.begin(instruction, options);
                 if let Some(stage) = reader.stages.last_mut() {
                     stage.base = Base::Unknown;
-                    stage.platform = match file.escape {
-                        Escape::Backtick => Platform::Windows,
-                        Escape::Backslash => Platform::Unknown,
-                    };
+                    stage.platform = by_escape(file.escape);
                     stage.shell = options.shell_of("").unwrap_or(BaseShell::Unknown);
                     stage.push(instruction);
                 }
@@ -105,6 +102,14 @@ const OF_LINUX: [&str; 14] = [
     "set -e",
     "useradd",
 ];
+
+/// The system of a stage whose base does not tell: nobody needs another escape for Linux.
+fn by_escape(escape: Escape) -> Platform {
+    match escape {
+        Escape::Backtick => Platform::Windows,
+        Escape::Backslash => Platform::Unknown,
+    }
+}
 
 /// The system that has a shell, as far as its name tells: `pwsh` is on both.
 fn platform_of_shell(words: &[String], shell: BaseShell) -> Platform {
@@ -189,7 +194,7 @@ impl<'a> Reader<'a> {
             Base::Scratch | Base::Unknown => Platform::Unknown,
         };
         let platform = match platform {
-            Platform::Unknown if self.escape == Escape::Backtick => Platform::Windows,
+            Platform::Unknown => by_escape(self.escape),
             known => known,
         };
         let shell = match &base {

@@ -297,6 +297,17 @@ fn what_nano_server_does_not_have_is_named() {
             "{used}"
         );
     }
+    let nano = "FROM mcr.microsoft.com/windows/nanoserver:10.0.17763.973";
+    for (line, severity) in [
+        ("RUN powershell x", Severity::Error),
+        (
+            r#"ENTRYPOINT ["powershell", "C:\\x.ps1"]"#,
+            Severity::Warning,
+        ),
+    ] {
+        let findings = lint(&format!("{nano}\n{line}\n"), &Options::default());
+        assert_eq!(findings[0].severity, severity, "{line}");
+    }
     let old = "FROM mcr.microsoft.com/windows/nanoserver:sac2016\nRUN powershell x\n";
     assert_eq!(found(old, &Options::default()), ["1 dead-base"]);
     clean(
