@@ -12,6 +12,8 @@ use super::wine::{Wine, succeed};
 
 /// How a case says that a process did not end in time.
 pub(crate) const HANGS: &str = "it does not end";
+/// What `CreateProcess` says where wine's new process ends before it begins.
+pub(crate) const NOT_BEGUN: &str = "(Windows error 1359)";
 
 /// How long anything in these tests may take.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -38,7 +38,7 @@ macro_rules! cases {
             let missing = wine.is_err();
             Trial::test(stringify!($case), move || {
                 let wine = wine.as_ref().as_ref()?;
-                again_if_an_exit_hangs(stringify!($case), || $module::$case(wine));
+                again_if_wine_fails(stringify!($case), || $module::$case(wine));
                 Ok(())
             })
             .with_ignored_flag(missing && !everything_is_required())
@@ -46,19 +46,19 @@ macro_rules! cases {
     };
 }
 
-/// Now and then wine 8 hangs in the exit of a process that has said its last word. A case that met
-/// this is tried once more; one that fails in any other way, or twice, fails.
-fn again_if_an_exit_hangs(name: &str, case: impl Fn()) {
+/// Now and then wine 8 hangs in the exit of a process that has said its last word, or ends one before
+/// it begins. A case that met this is tried once more; one that fails in any other way, or twice, fails.
+fn again_if_wine_fails(name: &str, case: impl Fn()) {
     let Err(reason) = catch_unwind(AssertUnwindSafe(&case)) else {
         return;
     };
-    let hung = reason
-        .downcast_ref::<String>()
-        .is_some_and(|text| text.starts_with(harness::HANGS));
-    if !hung {
+    let text = reason.downcast_ref::<String>();
+    let is_wines = text
+        .is_some_and(|text| text.starts_with(harness::HANGS) || text.contains(harness::NOT_BEGUN));
+    if !is_wines {
         resume_unwind(reason);
     }
-    eprintln!("{name}: a process hung in its exit; trying again");
+    eprintln!("{name}: wine lost a process; trying again");
     case();
 }
 
