@@ -41,7 +41,9 @@ fn plain_double_quotes_are_eaten_on_the_way() {
     assert_eq!(in_powershell(r#"mkdir "C:\a""#), [r"folder C:\a"]);
     // In cmd the same quotes keep the script together.
     assert_eq!(
-        in_cmd(r#"powershell -NoProfile -Command "mkdir 'C:\a b'; mkdir C:\c""#),
+        in_cmd(
+            r#"powershell -NoProfile -InputFormat None -ex Bypass -Command "mkdir 'C:\a b'; mkdir C:\c""#
+        ),
         [r"folder C:\a b", r"folder C:\c"]
     );
 }
