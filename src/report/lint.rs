@@ -51,10 +51,11 @@ pub fn write_lint_text(files: &[Linted], colour: bool, out: &mut dyn Write) -> i
     Ok(())
 }
 
-/// The first line that the correction changes, with a mark below what; all of it where there is no
-/// correction.
+/// The first line of the finding that the correction changes, with a mark below what; all of its first
+/// where it changes none, or there is no correction.
 fn excerpt(text: &str, finding: &Finding) -> Excerpt {
     let lines = text.lines().zip(1..).skip(finding.line - 1);
+    let lines = lines.take_while(|(_, number)| *number <= finding.last_line);
     let corrected = finding.fix.iter().flat_map(|fix| fix.lines());
     let changed = lines
         .clone()

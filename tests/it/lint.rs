@@ -207,6 +207,16 @@ fn of_a_base_for_several_versions_the_hosts_own_counts() {
 }
 
 #[test]
+fn a_line_that_another_should_follow_is_the_one_that_is_shown() {
+    let alone =
+        "RUN reg add HKLM\\SYSTEM\\x /v ProcessShutdownTimeoutSeconds /t REG_DWORD /d 90 /f";
+    let file = format!("FROM scratch\n{alone}\nCMD [\"x.exe\"]\n");
+    lint(&file)
+        .assert()
+        .stdout(contains(format!("\n  2 | {alone}\n")).and(contains("3 | CMD").not()));
+}
+
+#[test]
 fn warnings_alone_do_not_fail() {
     lint("FROM mcr.microsoft.com/windows/nanoserver:1809\nCMD tool.exe\n")
         .assert()
