@@ -121,6 +121,11 @@ impl Scheduling {
                 .is_none_or(|terms| terms.iter().any(|term| term.is_met_by(node)))
     }
 
+    /// Whether it has neither a selector nor an affinity.
+    pub fn asks_for_nothing(&self) -> bool {
+        self.selector.is_empty() && self.affinity.is_none()
+    }
+
     /// Wants a label in addition. Where that contradicts the selector the API server refuses the pod,
     /// so both are kept, and no node has both.
     pub(super) fn require(&mut self, label: &str, value: &str) {
@@ -141,17 +146,17 @@ impl Scheduling {
     /// Takes out the node that the controller of a `DaemonSet` writes into each pod, in place of
     /// the set's own affinity.
     pub(super) fn take_node_names(&mut self) -> Vec<String> {
-        let names = match self.affinity.as_deref() {
-            Some([term]) if term.match_expressions.is_empty() => match &term.match_fields[..] {
-                [field] if field.key == NODE_NAME && field.operator == Operator::In => {
-                    field.values.clone()
-                }
-                _ => return Vec::new(),
-            },
-            _ => return Vec::new(),
-        };
-        self.affinity = None;
-        names
+        if let Some([term]) = self.affinity.as_deref()
+            && term.match_expressions.is_empty()
+            && let [field] = term.match_fields.as_slice()
+            && field.key == NODE_NAME
+            && field.operator == Operator::In
+        {
+            let names = field.values.clone();
+            self.affinity = None;
+            return names;
+        }
+        Vec::new()
     }
 
     /// Puts back the nodes of all pods that were found to be alike: what the set's affinity was, only

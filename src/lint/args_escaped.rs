@@ -3,6 +3,7 @@
 //! `BuildKit` writes `ArgsEscaped` as soon as there is a `CMD`, also for exec form. Docker and
 //! containerd then hand the first word to Windows as it is, and a path with a space falls apart.
 
+use super::entrypoint::has_extension;
 use super::stage::Stage;
 use super::{Findings, Rule, Severity};
 use crate::windows::quoting::argv::{self, Reader};
@@ -51,11 +52,7 @@ fn is_command_line(word: &str) -> bool {
     let Some((name, rest)) = word.split_once([' ', '\t']) else {
         return false;
     };
-    let is_file = [".exe", ".cmd", ".bat"].iter().any(|end| {
-        let start = rest.len().saturating_sub(end.len());
-        rest.get(start..)
-            .is_some_and(|it| it.eq_ignore_ascii_case(end))
-    });
+    let is_file = has_extension(rest, &["exe", "cmd", "bat"]);
     let is_name = !name.contains(['\\', '/']);
     rest.trim_start().starts_with(['-', '/']) || (is_name && !is_file)
 }

@@ -116,7 +116,8 @@ fn is_the_shells_own(step: &Step<'_>) -> bool {
     }
 }
 
-fn has_extension(file: &str, extensions: &[&str]) -> bool {
+/// Whether a file's name ends in one of these extensions, in whatever case.
+pub(super) fn has_extension(file: &str, extensions: &[&str]) -> bool {
     let found = file.rsplit_once('.').map(|(_, extension)| extension);
     found.is_some_and(|found| extensions.iter().any(|it| found.eq_ignore_ascii_case(it)))
 }
@@ -154,6 +155,5 @@ fn program(step: &Step<'_>) -> Option<Vec<String>> {
 
 /// Whether a word can be a program's name: one with a space ends in the file's.
 fn is_file_name(word: &str) -> bool {
-    let extension = word.rsplit_once('.').map(|(_, end)| end);
-    !word.contains(' ') || extension.is_some_and(|end| end.eq_ignore_ascii_case("exe"))
+    !word.contains(' ') || has_extension(word, &["exe"])
 }

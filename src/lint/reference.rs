@@ -86,6 +86,9 @@ fn is_or_ends_with(repository: &str, name: &str) -> bool {
         .is_some_and(|before| before.is_empty() || before.ends_with('/'))
 }
 
+/// Windows with all of its parts, until Server 2022 and since.
+const WINDOWS: &str = "mcr.microsoft.com/windows";
+const WINDOWS_SERVER: &str = "mcr.microsoft.com/windows/server";
 /// The build of Windows Server 2019.
 const SERVER_2019: u32 = 17763;
 /// The build of Windows Server 2022.
@@ -200,19 +203,17 @@ impl Reference {
         ["nanoserver", "servercore", "server"]
             .iter()
             .any(|name| self.repository.ends_with(&format!("windows/{name}")))
-            || self.repository == "mcr.microsoft.com/windows"
+            || self.repository == WINDOWS
     }
 
     /// The repository that has this base for a build: its own, but for Windows with all of its parts,
     /// which is called `windows/server` from Server 2022 on.
     pub(super) fn repository_for(&self, build: u32) -> Option<&str> {
-        const UNTIL_2022: &str = "mcr.microsoft.com/windows";
-        const SINCE_2022: &str = "mcr.microsoft.com/windows/server";
         let is_new = build >= SERVER_2022;
         match self.repository.as_str() {
-            UNTIL_2022 | SINCE_2022 if is_new => Some(SINCE_2022),
-            UNTIL_2022 | SINCE_2022 if build >= SERVER_2019 => Some(UNTIL_2022),
-            UNTIL_2022 | SINCE_2022 => None,
+            WINDOWS | WINDOWS_SERVER if is_new => Some(WINDOWS_SERVER),
+            WINDOWS | WINDOWS_SERVER if build >= SERVER_2019 => Some(WINDOWS),
+            WINDOWS | WINDOWS_SERVER => None,
             own if own.ends_with("windows/server") && !is_new => None,
             own => Some(own),
         }

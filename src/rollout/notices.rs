@@ -131,8 +131,7 @@ fn about_scheduling(
         // A label of one's own may be as good, where no node is known to contradict it.
         None if context.others.is_empty()
             && scheduling.system() == System::Unsaid
-            && scheduling.selector.is_empty()
-            && scheduling.affinity.is_none() =>
+            && scheduling.asks_for_nothing() =>
         {
             "it has no node selector, so in a mixed cluster its pods land on any node".to_owned()
         }
@@ -195,8 +194,7 @@ fn why_nowhere(hosts: &[Node], template: &PodTemplate) -> (String, String) {
             .iter()
             .map(|taint| format!("{}={}:{}", taint.key, taint.value, taint.effect))
             .collect();
-        let asks_for_nothing = scheduling.selector.is_empty() && scheduling.affinity.is_none();
-        let nodes = if asks_for_nothing {
+        let nodes = if scheduling.asks_for_nothing() {
             "the Windows nodes"
         } else {
             "the nodes that its selector matches"
